@@ -4,11 +4,13 @@ PYTHON := $(shell command -v $(PYTHON) || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Runs a command that takes long and shows that it is alive.
+SHOWN = $(PYTHON) tests/support/progress.py
 
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz requirements lock clean
+.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements lock dist clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -86,14 +88,23 @@ versions: $(VENV)/ready
 fuzz: $(VENV)/ready
 	VERBLINT_FUZZ=200000 $(BIN)/pytest tests/lint/test_condition_oracle.py --timeout 3600 $(ARGS)
 
+# The documentation as a site in build/site: every link and anchor leads somewhere, and no page loads anything from elsewhere.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/ready
+	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m docs.generate.check_site build/site
+
 requirements: $(VENV)/ready
 	$(BIN)/python -m tests.support.requirements
 
 # A half-made environment never counts: the marker is written last, and an older one than the lock is renewed.
 $(VENV)/ready: requirements.lock pyproject.toml lint/pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable ./lint --editable .
+	@$(PYTHON) -m venv $(VENV)
+	@$(SHOWN) "installing $$(grep -c == requirements.lock) packages into $(VENV)" \
+	  $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes \
+	    --requirement requirements.lock
+	@$(SHOWN) "installing verbworker into $(VENV)" \
+	  $(BIN)/python -m pip install --no-deps --no-build-isolation --editable ./lint --editable .
 	@touch $@
 
 # Resolves in an environment of its own and keeps the pins; ARGS=--upgrade renews them. No index address goes into the file.
@@ -103,5 +114,14 @@ lock:
 	.venv-lock/bin/python .ci/lock $(ARGS)
 	rm -rf .venv-lock
 
+# Both wheels and sdists, by the pinned builder alone: `pip install --find-links dist 'verbworker[dev]'` installs them.
+dist:
+	@rm -rf dist .venv-dist
+	@$(PYTHON) -m venv .venv-dist
+	@.venv-dist/bin/python -m pip install --quiet --require-hashes --requirement deploy/build.lock
+	@cd lint && $(CURDIR)/.venv-dist/bin/python -m hatchling build -d $(CURDIR)/dist
+	@.venv-dist/bin/python -m hatchling build -d dist
+	@rm -rf .venv-dist
+
 clean:
-	rm -rf $(VENV) .venv-lock dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-lock .venv-dist dist build .mypy_cache .ruff_cache .pytest_cache

@@ -1,7 +1,7 @@
 """Measure the shape of the code and fail beyond the limits: `python -m tests.shape`.
 
 Counts modules per folder, class and module names that exist more than once, functions named by a participle, odd words
-in docstrings and comments, and lines per package.
+in docstrings, comments, queries and pages, and lines per package.
 """
 
 import ast
@@ -17,19 +17,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("verbworker", "lint/verblint")
+PAGES = (
+    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md", "processes/kyc-open-case/README.md"),
+    *("sql/README.md", "tests/README.md", "verbworker/profile/verify/README.md"),
+)
 
 MOST_MODULES = 15
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
 MOST_CLASS_HOMONYMS = 10
 MOST_PARTICIPLES = 25
+MOST_ING_FUNCTIONS = 51
 MOST_ODD_WORDS = 3.0  # per 1,000 words
 
 # Module names that may repeat: a layer's part of a subject is named for the subject.
 MIRRORS = {
-    *("__init__", "__main__", "atomic_write", "console", "database", "demo", "deploy", "engine", "frames", "gates"),
-    *("instances", "leases", "messages", "oidc", "overview", "retention", "routes", "runbook", "scaffold", "server"),
-    *("session", "settings", "stalls", "start", "task_profiles", "verify", "waits", "worker", "project", "completion"),
+    *("__init__", "__main__", "console", "database", "demo", "deploy", "engine", "frames", "gates"),
+    *("instances", "leases", "messages", "oidc", "overview", "retention", "runbook", "scaffold", "server"),
+    *("session", "settings", "stalls", "task_profiles", "waits", "worker"),
 }
 
 ODD = re.compile(
@@ -39,12 +44,17 @@ ODD = re.compile(
     re.IGNORECASE,
 )
 WORD = re.compile(r"[A-Za-z][A-Za-z']*")
+# The line above a query's comment is its name, which is no prose.
+SQL_COMMENT = re.compile(r"--(?! name:)(.*)")
 PARTICIPLE = re.compile(
     r"^_?(?:told|shown|written|begun|known|drawn|spoken|taken|given|kept|made|done|seen|found|sent|read_from"
     r"|\w*[^e]ed)$"
 )
 # Words that end as participles do and are none, and facts that read as such.
 NO_PARTICIPLES = {"feed", "seed", "need", "speed", "embed", "exceed", "proceed"}
+ING = re.compile(r"^_?[a-z]+ing$")
+# Nouns and imperatives that end as such names do.
+NO_ING = {"bring", "ring", "ping", "string", "mapping", "finding", "anything", "nothing"}
 # A rule of the linter has the name of the fact it reports, which users write: flag-undeclared.
 RULES = {"rule", "forbid", "refuse"}
 
@@ -86,7 +96,8 @@ def modules() -> list[Module]:
 def main() -> int:
     """Print every figure and return 1 when a limit is exceeded."""
     found = modules()
-    faults = [*_sizes(found), *_folders(found), *_homonyms(found), *_words(found)]
+    prose = {"docstrings and comments": [text for module in found for text in module.prose()], **_texts()}
+    faults = [*_sizes(found), *_folders(found), *_homonyms(found), *_participles(found), *_odd_words(prose)]
     for package, lines in sorted(_lines(found).items()):
         sys.stdout.write(f"{lines:7,} lines  {package}\n")
     for fault in faults:
@@ -142,29 +153,44 @@ def _homonyms(found: list[Module]) -> Iterator[str]:
             yield f"the module name {name} stands for {', '.join(places)}"
 
 
-def _words(found: list[Module]) -> Iterator[str]:
-    words = odd = 0
-    most: Counter[str] = Counter()
-    participles: list[str] = []
-    for module in found:
-        text = " ".join(module.prose())
-        words += len(WORD.findall(text))
-        here = ODD.findall(text)
-        odd += len(here)
-        most.update(word.lower() for word in here)
-        participles += [
-            node.name
-            for node in ast.walk(ast.parse(module.text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and _is_participle(node.name)
-            and not any(isinstance(call, ast.Call) and ast.unparse(call.func) in RULES for call in node.decorator_list)
-        ]
-    density = odd * 1000 / words
-    common = ", ".join(f"{word} {count}" for word, count in most.most_common(8))
-    sys.stdout.write(f"{words:,} words of prose, {density:.1f} odd ones per 1,000: {common}\n")
+def _texts() -> dict[str, list[str]]:
+    """The prose beside the modules: comments of queries as one group, each page as its own."""
+    queries = sorted((ROOT / "sql" / "queries").glob("*.sql"))
+    comments = [comment for path in queries for comment in SQL_COMMENT.findall(path.read_text())]
+    return {"sql/queries": comments, **{page: [(ROOT / page).read_text()] for page in PAGES}}
+
+
+def _odd_words(prose: dict[str, list[str]]) -> Iterator[str]:
+    for group, texts in prose.items():
+        text = " ".join(texts)
+        words = len(WORD.findall(text))
+        found = Counter(word.lower() for word in ODD.findall(text))
+        density = found.total() * 1000 / words
+        common = ", ".join(f"{word} {count}" for word, count in found.most_common(8))
+        sys.stdout.write(f"{words:6,} words, {density:4.1f} odd ones per 1,000 in {group}: {common or 'none'}\n")
+        if density > MOST_ODD_WORDS:
+            yield f"{density:.1f} odd words per 1,000 in {group}, at most {MOST_ODD_WORDS}: {common}"
+
+
+def _participles(found: list[Module]) -> Iterator[str]:
+    participles = [
+        node.name
+        for module in found
+        for node in ast.walk(ast.parse(module.text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _is_participle(node.name)
+        and not any(isinstance(call, ast.Call) and ast.unparse(call.func) in RULES for call in node.decorator_list)
+    ]
     sys.stdout.write(f"{len(participles)} functions are named by a participle\n")
-    if density > MOST_ODD_WORDS:
-        yield f"{density:.1f} odd words per 1,000, at most {MOST_ODD_WORDS}"
+    gerunds = sum(
+        ING.match(node.name) is not None and node.name.strip("_") not in NO_ING
+        for module in found
+        for node in ast.walk(ast.parse(module.text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    sys.stdout.write(f"{gerunds} functions are named by a word in -ing\n")
+    if gerunds > MOST_ING_FUNCTIONS:
+        yield f"{gerunds} functions are named by a word in -ing, at most {MOST_ING_FUNCTIONS}"
     if len(participles) > MOST_PARTICIPLES:
         yield f"{len(participles)} functions are named by a participle, at most {MOST_PARTICIPLES}"
 

@@ -9,7 +9,9 @@ VerbworkerError
 │   ├── InvocationInvalid      what was asked cannot be read, or its arguments do not fit
 │   ├── MessageInvalid         a message cannot be read, or its fields do not fit
 │   ├── RequestConflict        it was asked, decided or ended otherwise before
-│   └── NotFound               there is no such entry, gate or message
+│   ├── NotFound               there is no such entry, gate or message
+│   ├── EntryFailed            an entry ended without a result: it failed or was cancelled
+│   └── EntryNotEnded          an entry has no result yet; ask again
 ├── StoreError                 Postgres refused a statement
 │   ├── StoreConflict          two transactions collided; the loser may run again
 │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
@@ -80,6 +82,19 @@ class RequestConflict(Refused):
 
 class NotFound(Refused):
     """The entry, gate or message does not exist, or belongs to another tenant."""
+
+
+class EntryFailed(Refused):
+    """The entry ended without a result: `status` says whether it failed or was cancelled, `code` why."""
+
+    def __init__(self, message: str, *, status: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class EntryNotEnded(Refused):
+    """The entry had not ended when the time to wait for its result was over; it continues."""
 
 
 class StoreError(VerbworkerError):

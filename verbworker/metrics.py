@@ -41,7 +41,7 @@ UNACKNOWLEDGED_AGE = Gauge(
     "verbworker_unacknowledged_age_seconds", "Age of the oldest unconfirmed verdict", registry=REGISTRY
 )
 IN_FLIGHT = Gauge("verbworker_in_flight", "Jobs being worked on", ["verb"], registry=REGISTRY)
-LIMIT = Gauge("verbworker_limit", "Jobs that may be worked on at once, as adapted", ["verb"], registry=REGISTRY)
+LIMIT = Gauge("verbworker_limit", "Adaptive limit of concurrent jobs", ["verb"], registry=REGISTRY)
 STREAMING = Gauge(
     "verbworker_streaming", "1 while jobs are pushed, 0 while they are polled", ["verb"], registry=REGISTRY
 )
@@ -58,7 +58,7 @@ EXTENSIONS = Counter(
     "verbworker_first_extensions", "Jobs that outlived their first, short timeout", ["verb"], registry=REGISTRY
 )
 LOOP_STALLS = Counter(
-    "verbworker_loop_stalls", "Times the event loop stood still for a third of the lease", registry=REGISTRY
+    "verbworker_loop_stalls", "Times the event loop was blocked for a third of the lease", registry=REGISTRY
 )
 LOOP_LAG = Gauge("verbworker_loop_lag_seconds", "How late the event loop is", registry=REGISTRY)
 POOL_WAIT = Histogram(
@@ -67,9 +67,9 @@ POOL_WAIT = Histogram(
 MESSAGES = Counter("verbworker_messages", "What became of messages from outside", ["outcome"], registry=REGISTRY)
 INBOX = Gauge("verbworker_inbox_messages", "Messages that wait to be delivered", registry=REGISTRY)
 INBOX_AGE = Gauge("verbworker_inbox_age_seconds", "Age of the oldest message that waits", registry=REGISTRY)
-WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has not begun", registry=REGISTRY)
+WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has not started", registry=REGISTRY)
 WAITING_STARTS_AGE = Gauge(
-    "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not begun", registry=REGISTRY
+    "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not started", registry=REGISTRY
 )
 DUPLICATES = Counter(
     "verbworker_duplicate_instances", "Engine instances cancelled because their entry has another", registry=REGISTRY
@@ -83,7 +83,7 @@ REPEATED_STEPS = Counter(
     ["verb"],
     registry=REGISTRY,
 )
-STALLED = Gauge("verbworker_stalled_entries", "Cases that stand still with nothing under way", registry=REGISTRY)
+STALLED = Gauge("verbworker_stalled_entries", "Stalled cases with nothing under way", registry=REGISTRY)
 OVERDUE_BACKOFFS = Gauge(
     "verbworker_overdue_backoffs", "Failed jobs that the engine should have handed out again", registry=REGISTRY
 )

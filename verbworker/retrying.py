@@ -141,6 +141,15 @@ WRITER = Pauses(first=0.01, cap=0.25)
 STORED = Pauses(first=1.0, cap=30.0)
 """For an item whose next try is stored as a time: any worker's relay may make it."""
 
+ENTRY_LOOKS = Pauses(cap=1.0)
+"""For looks at a running entry: a short case is seen to end soon, a long one costs a statement a second."""
+
+MESSAGE_LOOKS = Pauses(first=0.2, cap=10.0)
+"""For a message that came before its case: the cap is how long the case may wait for it."""
+
+MESSAGE_SENDS = Pauses(first=0.2, cap=30.0)
+"""For a message that the engine did not take: the cap is how long after an outage it may be late."""
+
 # ---- policies --------------------------------------------------------------------------------------------------------
 
 DATABASE = Retries(is_database_away, Pauses())

@@ -63,7 +63,7 @@ FROM verbworker.job_frame
 WHERE engine_id IN ($1, $1 || '/undo') AND state = 'incident';
 
 -- name: overtime
--- How many verbs run on although their time is over, as their workers said.
+-- How many verbs still run after their deadline, as their workers reported.
 SELECT
   count(*) AS number, count(*) FILTER (WHERE event.at < clock_timestamp() - $2::interval) AS late,
   clock_timestamp() - min(event.at) AS longest, (array_agg(frame.verb ORDER BY event.at))[1] AS word
@@ -73,7 +73,7 @@ JOIN verbworker.frame_event AS event
 WHERE frame.engine_id IN ($1, $1 || '/undo') AND frame.state = 'started' AND event.kind = 'over time';
 
 -- name: dispatches
--- How many starts the engine has not taken yet, and what it said of the oldest.
+-- How many starts the engine has not accepted yet, and its answer for the oldest.
 SELECT
   count(*) AS number,
   count(*) FILTER (WHERE created_at < clock_timestamp() - $2::interval) AS late,
@@ -83,7 +83,7 @@ FROM verbworker.dispatch
 WHERE engine_id = $1 AND done_at IS NULL;
 
 -- name: decisions
--- How many decisions of people the engine has not heard of yet.
+-- How many decisions of people the engine does not have yet.
 SELECT
   count(*) AS number,
   count(*) FILTER (WHERE decision.decided_at < clock_timestamp() - $2::interval) AS late,
@@ -94,7 +94,7 @@ JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
 WHERE token.engine_id = $1 AND decision.acked_at IS NULL;
 
 -- name: letters
--- How many messages could not be delivered and wait for a person, whoever's they are.
+-- How many messages could not be delivered and wait for a person, in all tenants.
 SELECT
   count(*) AS number,
   count(*) FILTER (WHERE letter.created_at < clock_timestamp() - $2::interval) AS late,
@@ -104,3 +104,28 @@ FROM verbworker.dead_letter AS letter
 LEFT JOIN verbworker.inbox_message AS message
   ON message.tenant_id = letter.tenant_id AND message.message_id = letter.message_id
 WHERE letter.state = 'open' AND coalesce(message.engine_id, $1) = $1;
+
+-- name: messages
+-- How many messages wait to be delivered, and the error of the last attempt for the oldest.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE received_at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(received_at) AS longest,
+  (array_agg(last_error ORDER BY received_at))[1] AS word
+FROM verbworker.inbox_message
+WHERE engine_id = $1 AND state = 'received';
+
+-- name: workers
+-- How many workers of an engine were seen lately, the one seen last and how long ago, and how many cases are open there.
+-- One that was started by an older version may serve any engine.
+SELECT
+  count(*) FILTER (WHERE ended_at IS NULL AND seen_at > clock_timestamp() - $2::interval) AS alive,
+  (array_agg(name || ' on ' || host ORDER BY seen_at DESC))[1] AS last_name,
+  clock_timestamp() - max(coalesce(ended_at, seen_at)) AS last_seen,
+  (
+    SELECT count(*)
+    FROM verbworker.workflow_instance AS instance
+    WHERE instance.engine_id = $1 AND instance.ended_at IS NULL
+  ) AS open_cases
+FROM verbworker.worker_boot
+WHERE coalesce(engine_id, $1) = $1;

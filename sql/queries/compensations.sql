@@ -1,6 +1,6 @@
 -- name: plan
--- One record for each completed step that can be undone and has none yet. Asked again it adds only what was done since.
--- Whatever engine instance did the step: a re-created one has another key, and a duplicate completes none.
+-- One record for each completed step that can be undone and has no record yet. Repeating it adds only newer steps.
+-- The engine instance does not matter: a re-created one has another key, and a duplicate completes no step.
 INSERT INTO verbworker.compensation_record (
   tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key
 )
@@ -16,7 +16,7 @@ ORDER BY event.seq
 ON CONFLICT (instance_uid, step_seq) DO NOTHING;
 
 -- name: next
--- The youngest step that still stands.
+-- The latest step that is not undone yet.
 SELECT record_id, verb, undo, element_id, element_instance_key, job_key, state
 FROM verbworker.compensation_record
 WHERE instance_uid = $1 AND state <> 'undone'
@@ -24,20 +24,20 @@ ORDER BY step_seq DESC
 LIMIT 1;
 
 -- name: adopt
--- The task that was told of this incident is not the one that walks now: to this one it has yet to be told.
+-- The incident was reported to an earlier task, not to the current one: it must be reported to this one too.
 UPDATE verbworker.job_frame
 SET reported_at = NULL
 WHERE engine_id = $1 AND job_key = $2 AND state = 'incident';
 
 -- name: take
--- The job that walks a record from now on, unless it is undone by now.
+-- Assign a record to the job that now undoes it, unless it is undone already.
 UPDATE verbworker.compensation_record
 SET job_key = $2
 WHERE record_id = $1 AND state <> 'undone'
 RETURNING record_id;
 
 -- name: is_undone
--- What became of a delivery.
+-- Whether a record is undone.
 SELECT state = 'undone' AS undone
 FROM verbworker.compensation_record
 WHERE record_id = $1;

@@ -7,7 +7,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 RETURNING letter_id;
 
 -- name: write_unreadable
--- An envelope that could not be read. The same bytes leave one letter while nobody has looked at it.
+-- An envelope that could not be read. The same bytes leave one letter until a person decides about it.
 INSERT INTO verbworker.dead_letter (tenant_id, code, reason, body, sent_by)
 VALUES ($1, 'invalid', $2, $3, $4)
 ON CONFLICT (tenant_id, sha256(body)) WHERE message_id IS NULL AND state = 'open' DO NOTHING
@@ -44,7 +44,7 @@ ORDER BY created_at, letter_id
 LIMIT $3;
 
 -- name: open_of
--- The letter of a message, while nobody has decided about it.
+-- The undecided letter of a message.
 SELECT letter_id
 FROM verbworker.dead_letter
 WHERE tenant_id = $1 AND message_id = $2 AND state = 'open';
@@ -66,7 +66,7 @@ WHERE tenant_id = $1 AND message_id = $2 AND generation = $3 AND state = 'dead'
 RETURNING message_id;
 
 -- name: resolve
--- A person decided. Once: the second is told who and when.
+-- Record a person's decision. Only the first counts: the second gets its author and time.
 UPDATE verbworker.dead_letter
 SET state = $2, resolved_at = clock_timestamp(), resolved_by = $3, resolved_reason = $4
 WHERE letter_id = $1 AND state = 'open'

@@ -1,6 +1,6 @@
 -- name: write
 -- Rows of jobs without a frame, of one process, in one statement: jobs whose handling is over lose theirs, the others
--- get one or keep it alive. A new delivery ($9) takes the row over from whoever has it; a heartbeat takes only one that
+-- get one or keep it alive. A new delivery ($9) takes the row over from its owner; a heartbeat takes only one that
 -- is its own, that is missing, or whose lease is over. A batch never holds a key twice.
 -- Losing the last rows in a crash of the server costs nothing, because the workers live on: so no commit waits for the
 -- disk.
@@ -28,7 +28,7 @@ WHERE standing.owner = excluded.owner OR standing.lease_until < clock_timestamp(
   OR excluded.job_key = ANY ($9::bigint[]);
 
 -- name: take
--- Take the rows whose owner was not heard of for longer than its lease and the grace, for the length of a lease.
+-- Take the rows whose owner has been silent for longer than its lease and the grace, for the length of a lease.
 WITH due AS (
   SELECT job_key
   FROM verbworker.job_delivery
@@ -49,7 +49,7 @@ DELETE FROM verbworker.job_delivery
 WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND lease_until = $4;
 
 -- name: postpone
--- The engine could not be told; after the pause the next sweep takes the row.
+-- The engine could not be reached; after the pause the next sweep takes the row.
 UPDATE verbworker.job_delivery
 SET lease_until = clock_timestamp() - $5::interval + $6::interval
 WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND lease_until = $4;

@@ -1,5 +1,5 @@
--- name: record_terms
--- The terms of a compiled process, before the engine is told of its model. The same terms are kept once.
+-- name: record_task_profiles
+-- The task profiles of a compiled process, stored before its model goes to the engine. The same ones are stored once.
 INSERT INTO verbworker.process_terms (digest, process_id, definition_id, ir, policies)
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (digest) DO NOTHING;
@@ -33,7 +33,7 @@ ON CONFLICT (engine_id, definition_key) DO NOTHING
 RETURNING definition_key;
 
 -- name: find
--- The deployment behind a definition key, for whoever holds a job of it.
+-- The deployment behind a definition key, for a worker that has a job of it.
 SELECT definition_key, process_id, version, verb, resource, authored_sha256, woven_sha256, waits, steps, deployed_by,
   deployed_at
 FROM verbworker.process_deployment
@@ -64,7 +64,7 @@ FROM verbworker.process_deployment
 WHERE engine_id = $1 AND definition_key = $2;
 
 -- name: catches
--- The codes that a definition catches, for a verb that ended with one. Bytes come only where nobody read them before.
+-- The codes that a definition catches, for a verb that ended with one. Bytes come only if they are not yet parsed.
 SELECT process_id, catches, CASE WHEN catches IS NULL THEN woven END AS woven
 FROM verbworker.process_deployment
 WHERE engine_id = $1 AND definition_key = $2;

@@ -1,7 +1,7 @@
 -- name: open
--- Open the frames of jobs that nobody has seen before (T1): nearly every delivery, in a statement as short as it can be,
+-- Open the frames of new jobs (T1): nearly every delivery, in a statement as short as it can be,
 -- because Postgres pays for each clause of a plan whenever it runs. A job that has a frame, or had one, returns no row:
--- then `push` decides. What a job shares with others of its kind ($13 to $22) is told once per kind.
+-- then `push` decides. What a job shares with others of its kind ($13 to $22) is passed once per kind.
 -- Rows come in key order, so that two batches cannot deadlock. OFFSET 0 keeps Postgres from reading a table as a whole
 -- that it takes for a small one.
 WITH claimed AS (
@@ -168,7 +168,7 @@ claimed AS (
     lease_until, deliveries, instance_uid, input_hash
 ),
 told AS (
-  -- Only a claim that followed another is worth a word; the subquery still sees the frame as it was before.
+  -- Only a claim that followed another is recorded; the subquery still sees the frame as it was before.
   INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
   SELECT $1, job_key, claimed_from::text, epoch, owner, coalesce((
     SELECT jsonb_build_object('run', claimed.runs, 'from', old.owner, 'lease_until', old.lease_until)
@@ -226,7 +226,7 @@ LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = frame.instance_
 WHERE frame.engine_id = $1 AND frame.job_key = $2 AND frame.owner = $3 AND frame.state = 'started';
 
 -- name: observe
--- Count a delivery that was not claimed and read the frame that stands in its way.
+-- Count a delivery that was not claimed and read the frame that blocks it.
 UPDATE verbworker.job_frame
 SET deliveries = deliveries + 1
 WHERE engine_id = $1 AND job_key = $2
@@ -237,7 +237,7 @@ RETURNING
   reported_at, acked_at, clock_timestamp() AS now, false AS archived;
 
 -- name: read
--- One frame as it stands.
+-- One frame in its current state.
 SELECT
   job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
   idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, keyed_at, next_retry_at,
@@ -342,14 +342,26 @@ SELECT mine.job_key, popped.job_key IS NOT NULL AS popped
 FROM mine
 LEFT JOIN popped ON popped.job_key = mine.job_key;
 
+-- name: pop_one
+-- Store one verdict, in the transaction of its verb or by itself (T5). Null when it is fenced, false when the head moved.
+SELECT verbworker.pop_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS popped;
+
+-- name: pop_variables
+-- Store the variables that a plain job answered (T5). Its process is not ours: there is no instance and no payload head.
+UPDATE verbworker.job_frame
+SET state = 'completed', outcome = 'complete', output = $5, output_hash = $6, output_seal = $7, flags = '{}',
+  correlation = '{}', popped_at = clock_timestamp(), reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+RETURNING job_key;
+
 -- name: correlate
--- Note the correlation keys that verdicts brought, in their transaction. What stands already stays.
+-- Note the correlation keys that verdicts brought, in their transaction. Existing ones stay.
 UPDATE verbworker.workflow_instance
 SET correlation = $2::jsonb || correlation
 WHERE instance_uid = $1;
 
 -- name: pop_thrown
--- Store a business verdict: the engine will be told a BPMN error, now or by the relay (T5).
+-- Store a business verdict: the engine gets a BPMN error, now or by the relay (T5).
 UPDATE verbworker.job_frame
 SET state = 'completed', outcome = 'bpmn_error', error_code = $5, fail_class = 'PermanentBusiness', fail_code = $5,
   fail_text = $6, popped_at = clock_timestamp(), reported_at = NULL
@@ -394,10 +406,10 @@ SELECT retries_left
 FROM popped;
 
 -- name: pop_incident
--- Stop a run for a person (T7).
+-- Stop a run for a person (T7). As in the engine, no retry is left: a release grants new ones.
 WITH popped AS (
   UPDATE verbworker.job_frame
-  SET state = 'incident', fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
+  SET state = 'incident', retries_left = 0, fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
     reported_at = NULL
   WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
   RETURNING retries_left
@@ -469,7 +481,7 @@ SELECT job_key
 FROM heard;
 
 -- name: acknowledge
--- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay asks again and hears "gone".
+-- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay sends them again and gets "gone".
 -- Rows are locked in the order of the arguments: key order, as by every statement that waits for several.
 WITH due AS (
   SELECT item.job_key
@@ -555,7 +567,7 @@ FROM copied;
 
 -- name: prune
 -- Take frames out of the hot table whose copy every running `push` can see. Copying and deleting in one commit would
--- let a push that began before it find the job in neither place and run it again.
+-- let a push that started before it find the job in neither place and run it again.
 WITH gone AS (
   DELETE FROM verbworker.job_frame
   WHERE ctid = ANY (ARRAY(
@@ -626,14 +638,26 @@ VALUES (
 );
 
 -- name: boot
--- Give this process a name that `frames explain` can tell.
-INSERT INTO verbworker.worker_boot (owner, name, host, pid)
-VALUES ($1, $2, $3, $4)
+-- Give this process a name that `frames explain` can show.
+INSERT INTO verbworker.worker_boot (owner, name, host, pid, engine_id)
+VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (owner) DO NOTHING;
+
+-- name: seen
+-- This process is alive: its name is still needed, and its engine has a worker.
+UPDATE verbworker.worker_boot
+SET seen_at = clock_timestamp()
+WHERE owner = $1;
+
+-- name: left
+-- This process takes no more jobs.
+UPDATE verbworker.worker_boot
+SET ended_at = clock_timestamp()
+WHERE owner = $1;
 
 -- name: held
 -- How many frames wait for a person, those of undos too, and how many verdicts wait for the engine.
--- Nobody waits for a case that has ended.
+-- A case that has ended is not waited for.
 SELECT
   count(*) FILTER (WHERE state = 'incident' AND NOT EXISTS (
     SELECT 1

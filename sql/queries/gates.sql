@@ -1,5 +1,5 @@
 -- name: list
--- The gates of a tenant, those that wait longest first: the open ones, or all of them with what became of each.
+-- The gates of a tenant, those that wait longest first: the open ones, or all of them with their results.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
@@ -17,7 +17,7 @@ ORDER BY token.opened_at, token.token_id
 LIMIT $5;
 
 -- name: get
--- One gate of a tenant, whatever became of it.
+-- One gate of a tenant, open or closed.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
@@ -29,27 +29,27 @@ LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.toke
 WHERE token.kind = 'human_gate' AND token.token_id = $1 AND ($2::text IS NULL OR token.tenant_id = $2);
 
 -- name: hold
--- Nobody else closes or takes the gate until the caller's transaction ends.
+-- Lock the gate until the caller's transaction ends: no other transaction may close or claim it.
 SELECT token_id
 FROM verbworker.parked_token
 WHERE token_id = $1
 FOR UPDATE;
 
 -- name: claim
--- A person takes the gate in hand.
+-- A person claims the gate.
 UPDATE verbworker.parked_token
 SET claimed_by = $2, claimed_at = clock_timestamp()
 WHERE token_id = $1
 RETURNING claimed_at;
 
 -- name: release
--- The gate is nobody's again.
+-- Release the gate.
 UPDATE verbworker.parked_token
 SET claimed_by = NULL, claimed_at = NULL
 WHERE token_id = $1;
 
 -- name: decide
--- The one decision of a gate; nothing comes back when there is one already. Telling the engine is counted beforehand.
+-- Store the only decision of a gate; no row if it has one. The attempt to send it to the engine is counted beforehand.
 INSERT INTO verbworker.gate_decision (
   token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at
 )
@@ -68,7 +68,7 @@ WHERE token_id = $1 AND closed_at IS NULL
 RETURNING token_id;
 
 -- name: reopen
--- A gate that was closed because its task was gone: the task is there again, and nobody decided.
+-- Reopen a gate that was closed because its task was gone: the task is back, and there is no decision.
 UPDATE verbworker.parked_token
 SET closed_at = NULL, closed_as = NULL
 WHERE token_id = $1 AND closed_as = 'gone'
@@ -106,14 +106,14 @@ WHERE token_id = $1 AND element_instance_key = $2
 RETURNING token_id;
 
 -- name: tell
--- The engine is about to be told of a decision, once more.
+-- Count one more attempt to send a decision to the engine.
 UPDATE verbworker.gate_decision
 SET attempts = attempts + 1, next_at = clock_timestamp() + $2::interval
 WHERE token_id = $1
 RETURNING attempts;
 
 -- name: claim_due
--- Decisions the engine has not taken yet, claimed so that no other relay tells it at the same time.
+-- Decisions the engine has not accepted yet, claimed so that no other relay sends them at the same time.
 UPDATE verbworker.gate_decision AS decision
 SET attempts = attempts + 1, next_at = clock_timestamp() + $3::interval
 FROM (
@@ -129,13 +129,13 @@ WHERE decision.token_id = waiting.token_id
 RETURNING decision.token_id, waiting.job_key, decision.attempts;
 
 -- name: postpone
--- The engine could not be told; when to try again.
+-- The engine could not be reached; when to try again.
 UPDATE verbworker.gate_decision
 SET next_at = clock_timestamp() + $2::interval
 WHERE token_id = $1 AND acked_at IS NULL;
 
 -- name: answer
--- What the engine said. That a task is gone proves nothing when it was told before: the first time may have worked.
+-- Record the engine's answer. After an earlier attempt, a missing task proves nothing: that attempt may have worked.
 UPDATE verbworker.gate_decision
 SET
   acked_at = clock_timestamp(),
@@ -153,14 +153,14 @@ ORDER BY seen_at
 LIMIT $3;
 
 -- name: seen
--- The engine said that it still waits.
+-- The engine still waits at this gate.
 UPDATE verbworker.parked_token
 SET seen_at = clock_timestamp()
 WHERE token_id = $1;
 
 -- name: heard
 -- What people decided and what came from outside for one instance, in order. A decision that found its task gone had
--- no effect, and is not told.
+-- no effect, and is left out.
 SELECT
   'decision' AS kind, gate AS name, decision AS value, reason, decided_by AS by, decided_at AS at,
   NULL AS key, NULL::bytea AS payload, decided_at AS heard_at

@@ -1,5 +1,5 @@
 -- name: receive
--- Keep a message before its sender hears that it arrived. Nothing comes back when the tenant used the id before.
+-- Store a message before its sender gets the receipt. No row if the tenant used the id before.
 INSERT INTO verbworker.inbox_message (
   tenant_id, message_id, message_name, correlation_key, body_hash, payload, entry_id, correlation_id, causation_id,
   traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at
@@ -12,13 +12,13 @@ ON CONFLICT (tenant_id, message_id) DO NOTHING
 RETURNING message_id;
 
 -- name: read
--- What stands under an id.
+-- The message with this id.
 SELECT body_hash, state, received_at
 FROM verbworker.inbox_message
 WHERE tenant_id = $1 AND message_id = $2;
 
 -- name: claim
--- What is due, taken so that no other messenger delivers it at the same time. Of one name and key only the oldest:
+-- What is due, claimed so that no other messenger delivers it at the same time. Of one name and key only the oldest:
 -- the engine hands messages out in the order it got them, and so do we.
 UPDATE verbworker.inbox_message AS message
 SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
@@ -43,7 +43,7 @@ RETURNING message.tenant_id, message.message_id, message.message_name, message.c
   message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: seize
--- One message for whoever delivers it now, unless somebody is at it or it is no longer to be delivered.
+-- Claim one message to deliver it now, unless another process is delivering it or it needs no delivery any more.
 UPDATE verbworker.inbox_message AS message
 SET attempts = message.attempts + 1, owner = $3, next_at = clock_timestamp() + $4::interval
 WHERE message.tenant_id = $1 AND message.message_id = $2 AND message.state = 'received'
@@ -63,7 +63,7 @@ ORDER BY instance.ended_at NULLS FIRST, instance.created_at DESC
 LIMIT 20;
 
 -- name: aim
--- Whom it is for, before the engine hears of it.
+-- Store the recipient before the message goes to the engine.
 UPDATE verbworker.inbox_message
 SET instance_uid = $5
 WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state = 'received'
@@ -92,7 +92,7 @@ WHERE message.engine_id = $1 AND message.state = 'published' AND message.next_at
   AND instance.instance_uid = message.instance_uid AND instance.ended_at IS NOT NULL;
 
 -- name: bury
--- It cannot be delivered; the letter says why.
+-- It cannot be delivered; the letter has the reason.
 UPDATE verbworker.inbox_message
 SET state = 'dead', last_error = $5
 WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state IN ('received', 'published')
@@ -101,7 +101,7 @@ RETURNING message_id;
 -- name: consume
 -- A wait of an instance ended: it was the oldest message that was sent, or else the oldest that may have been. All are
 -- locked, so that two waits take two.
--- One that was given up after it was sent may have been read after all, when we hear of it late. A wait that ended before
+-- One that was given up after it was sent may have been read after all, when the news is late. A wait that ended before
 -- has its message.
 WITH waiting AS MATERIALIZED (
   SELECT message.tenant_id, message.message_id, message.state, message.queued_at
@@ -181,13 +181,13 @@ SET resend_at = NULL
 WHERE tenant_id = $1 AND message_id = $2;
 
 -- name: lift
--- A letter whose message was read after all needs nobody any more.
+-- Close the letter of a message that was read after all: no person needs to decide.
 UPDATE verbworker.dead_letter
 SET state = 'consumed', resolved_at = clock_timestamp(), resolved_by = 'verbworker', resolved_reason = 'it was read after all'
 WHERE tenant_id = $1 AND message_id = $2 AND generation = $3 AND state = 'open';
 
 -- name: entry_of
--- The entry of an instance, to tell it that a message came.
+-- The entry of an instance, to record that a message came.
 SELECT entry_id
 FROM verbworker.workflow_instance
 WHERE instance_uid = $1;

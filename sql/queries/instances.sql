@@ -6,8 +6,8 @@ INSERT INTO verbworker.workflow_instance (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb);
 
 -- name: pin
--- What the engine made of it. The first to know wins: the starter, or the first job when the starter died.
--- One that was cancelled before it began stays so.
+-- Pin the instance to the engine's key. The first writer wins: the starter, or the first job if the starter died.
+-- One that was cancelled before it started stays cancelled.
 UPDATE verbworker.workflow_instance
 SET instance_key = $2, definition_key = $3, process_version = $4, status = 'active', started_at = clock_timestamp()
 WHERE instance_uid = $1 AND instance_key IS NULL AND ended_at IS NULL
@@ -25,7 +25,7 @@ WHERE instance.instance_uid = item.instance_uid AND instance.instance_uid = ANY 
 RETURNING instance.instance_uid;
 
 -- name: evict
--- Take a key from the instances that have it, because the engine now says that it is another one's: a broker that lost
+-- Take a key from the instances that have it, because the engine now uses it for another one: a broker that lost
 -- its last records gives keys out again. Each is pinned anew by its next job; what it waited for under the key is over.
 WITH evicted AS (
   UPDATE verbworker.workflow_instance AS instance
@@ -79,7 +79,7 @@ FROM verbworker.workflow_instance
 WHERE instance_uid = $1;
 
 -- name: hold
--- The same, held while something is told of it: of two deliveries the second sees what the first did.
+-- The same, locked while an event is recorded: of two deliveries the second sees what the first did.
 SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status
 FROM verbworker.workflow_instance
 WHERE instance_uid = $1
@@ -105,7 +105,7 @@ SET missed_at = NULL
 WHERE instance_uid = $1 AND instance_key = $2 AND missed_at IS NOT NULL;
 
 -- name: quiet
--- Instances of which nothing was heard for long, or that the engine missed a while ago, each looked at by one
+-- Instances without news for long, or that the engine missed a while ago, each looked at by one
 -- reconciler at a time. One that was missed stays so until the engine answers: it may be away just now.
 WITH silent AS (
   SELECT instance.instance_uid, coalesce(instance.missed_at < clock_timestamp() - $4::interval, false) AS is_missed

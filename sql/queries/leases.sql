@@ -9,12 +9,12 @@ LIMIT $2;
 
 -- name: take
 -- Take the frames whose owner can neither finish nor report any more: a run whose lease is over, a failure or incident
--- that the engine was not told while the lease ran, and a failure that it was told but that long after its pause nobody
--- has run (whoever got it died before the claim). The new epoch fences the old owner, and for the length of a lease no
+-- that was not reported to the engine while the lease ran, and a reported failure that has not run again long after its
+-- pause (the next worker died before its claim). The new epoch fences the old owner, and for the length of a lease no
 -- other worker takes them. Every statement that locks several frames and waits takes them in key order; this one skips.
 -- Frames of undos (`<engine>/undo`) are left alone: no engine delivers them. The delivery row of the compensate job
 -- that walks them is swept instead, and its next delivery finds them with their lease over.
--- What comes back is the frame as it stood, but for its epoch.
+-- The result is the frame as it was before, except for its epoch.
 WITH due AS (
   SELECT job_key, owner, lease_until
   FROM verbworker.job_frame
@@ -44,11 +44,11 @@ RETURNING
   fail_text, reported_at, acked_at, clock_timestamp() AS now, false AS archived, entry_id;
 
 -- name: run_again
--- Give abandoned runs to whoever gets their next delivery. It costs no retry: the run is counted already.
+-- Free abandoned runs for their next delivery. It costs no retry: the run is counted already.
 WITH freed AS (
   UPDATE verbworker.job_frame AS frame
   SET state = 'failed', next_retry_at = clock_timestamp(), retries_left = greatest(frame.retries_left, 1),
-    fail_class = 'TransientInfrastructure', fail_code = 'LeaseOver', fail_text = 'its worker was not heard of any more',
+    fail_class = 'TransientInfrastructure', fail_code = 'LeaseOver', fail_text = 'its worker stopped reporting',
     popped_at = clock_timestamp(), reported_at = NULL
   FROM unnest($3::bigint[], $4::bigint[], $5::text[]) AS item (job_key, epoch, detail)
   WHERE frame.engine_id = $1 AND frame.job_key = item.job_key AND frame.job_key = ANY ($3::bigint[])
@@ -64,8 +64,8 @@ SELECT job_key
 FROM freed;
 
 -- name: hold
--- Stop an abandoned run for a person. One at a time: its entry is told in the same commit, and two batches would lock
--- entries in different orders.
+-- Stop an abandoned run for a person. One at a time: its entry gets an event in the same commit, and two batches would
+-- lock entries in different orders.
 WITH held AS (
   UPDATE verbworker.job_frame
   SET state = 'incident', fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
@@ -88,8 +88,8 @@ SET lease_until = clock_timestamp() - $5::interval + $6::interval
 WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state IN ('failed', 'incident');
 
 -- name: ask
--- Frames that the engine was told of and whose job may be gone: those of entries that have ended, undos too, and after
--- a while every one that waits for a person. Asking changes nothing but the time of the next question.
+-- Frames that were reported to the engine and whose job may be gone: those of entries that have ended, undos too, and
+-- after a while every one that waits for a person. Asking changes only the time of the next question.
 WITH due AS (
   SELECT frame.engine_id, frame.job_key, instance.ended_at IS NOT NULL AS has_ended
   FROM verbworker.job_frame AS frame

@@ -7,7 +7,7 @@ SELECT set_config('lock_timeout', $1, false);
 SELECT pg_advisory_lock($1);
 
 -- name: bootstrap_schema
--- Everything verbworker owns lies in one schema, so that a grant or a dump has one name.
+-- Everything verbworker owns is in one schema, so that a grant or a dump has one name.
 CREATE SCHEMA IF NOT EXISTS verbworker;
 
 -- name: bootstrap_table

@@ -1,11 +1,13 @@
 -- name: page
 -- One page of a tenant's entries, newest first, from a key on; with what each waits for and how far it is.
 WITH page AS (
-  SELECT entry_id, verb, sentence, status, asked_by, created_at, updated_at, ended_at, definition_key
+  SELECT
+    entry_id, tenant_id, request_key, verb, verb_version, mode, sentence, invocation, args, asked_by, status, outcome,
+    process_id, process_version, definition_key, provenance, cancel_requested_at, created_at, updated_at, ended_at
   FROM verbworker.runbook_entry
   WHERE tenant_id = $1
     AND ($2::text IS NULL OR status = $2)
-    -- Said twice for the index of what is open, which is short.
+    -- Repeated for the index of open entries, which is short.
     AND ($2 IS NULL OR $2 NOT IN ('executing', 'parked') OR ended_at IS NULL)
     AND ($3::text IS NULL OR verb = $3)
     AND ($4::text IS NULL OR sentence ILIKE $4 OR asked_by ILIKE $4 OR verb ILIKE $4)
@@ -16,24 +18,24 @@ WITH page AS (
   LIMIT $8
 )
 SELECT
-  page.entry_id, page.verb, page.sentence, page.status, page.asked_by, page.created_at, page.updated_at, page.ended_at,
-  (
-    SELECT count(DISTINCT coalesce(told.detail ->> 'element', told.detail ->> 'verb', told.detail ->> 'gate'))
-    FROM verbworker.runbook_event AS told
-    WHERE told.entry_id = page.entry_id AND told.kind IN ('StepCompleted', 'GateDecided')
-  ) AS done,
+  page.entry_id, page.tenant_id, page.request_key, page.verb, page.verb_version, page.mode, page.sentence,
+  page.invocation, page.args, page.asked_by, page.status, page.outcome, page.process_id, page.process_version,
+  page.definition_key, page.provenance, page.cancel_requested_at, page.created_at, page.updated_at, page.ended_at,
+  steps_done.done, steps_done.repeats,
   ARRAY(
     SELECT token.reason
     FROM verbworker.parked_token AS token
     WHERE token.entry_id = page.entry_id AND token.closed_at IS NULL
     ORDER BY token.opened_at, token.token_id
   ) AS waits,
-  ARRAY(
-    SELECT stall.kind
+  coalesce((
+    SELECT jsonb_agg(
+      jsonb_build_object('kind', stall.kind, 'since', stall.since, 'reason', stall.reason, 'remedy', stall.remedy)
+      ORDER BY stall.since
+    )
     FROM verbworker.stall AS stall
     WHERE stall.entry_id = page.entry_id
-    ORDER BY stall.since
-  ) AS stalls,
+  ), '[]') AS stalls,
   coalesce((
     SELECT deployment.steps
     FROM verbworker.workflow_instance AS instance
@@ -43,10 +45,18 @@ SELECT
     LIMIT 1
   ), 0) AS steps
 FROM page
+CROSS JOIN LATERAL (
+  SELECT
+    count(*) AS done,
+    count(*) - count(DISTINCT coalesce(told.detail ->> 'element', told.detail ->> 'verb', told.detail ->> 'gate'))
+      AS repeats
+  FROM verbworker.runbook_event AS told
+  WHERE told.entry_id = page.entry_id AND told.kind IN ('StepCompleted', 'GateDecided')
+) AS steps_done
 ORDER BY page.created_at DESC, page.entry_id DESC;
 
 -- name: counts
--- How many entries stand where: the open ones all, those that ended among the newest only, so that it stays cheap.
+-- How many entries have which status: all open ones, and the newest of those that ended, so that it stays cheap.
 SELECT status, count(*) AS entries
 FROM verbworker.runbook_entry
 WHERE tenant_id = $1 AND ended_at IS NULL
@@ -113,12 +123,12 @@ ORDER BY since
 LIMIT $5;
 
 -- name: watched
--- How far some entries were told, for those who look at them now.
+-- The last event number of some entries, for viewers of these entries.
 SELECT entry_id, last_seq
 FROM verbworker.runbook_entry
 WHERE entry_id = ANY ($1::uuid[]);
 
--- name: pulse
+-- name: fingerprints
 -- What changes without an entry's status changing: who has which gate, and letters that came or were decided.
 SELECT
   (

@@ -21,7 +21,7 @@ SELECT EXISTS (
 ) AS known;
 
 -- name: open
--- The first version, written together with the instance and before the engine hears of either.
+-- The first version, written together with the instance and before the engine gets either.
 WITH head AS (
   INSERT INTO verbworker.payload_head (instance_uid, version, hash, content)
   VALUES ($1, 0, $2, $3)

@@ -1,5 +1,5 @@
 -- name: count
--- How many rows of one kind retired before their time to be kept began, and since when the oldest.
+-- How many rows of one kind are past their retention period, and since when the oldest is retired.
 SELECT due, oldest
 FROM verbworker.count_retired($1, statement_timestamp() - $2::interval, $3);
 
@@ -21,7 +21,7 @@ SELECT verbworker.drop_archived_frames(statement_timestamp() - $1::interval, $2)
 SELECT verbworker.drop_payloads(statement_timestamp() - $1::interval, $2) AS dropped;
 
 -- name: hold_entries
--- Entries to be exported and dropped, held so that nothing more is told of them and no other retention takes them.
+-- Entries to be exported and dropped, locked so that they get no more events and no other retention takes them.
 SELECT entry.entry_id
 FROM verbworker.runbook_entry AS entry
 JOIN verbworker.retired_runbook_entry AS retired ON retired.entry_id = entry.entry_id
@@ -88,12 +88,6 @@ ORDER BY entry.ended_at, entry.entry_id;
 SELECT entry_id
 FROM verbworker.drop_entries($1, $2, statement_timestamp() - $3::interval) AS entry_id;
 
--- name: seen
--- This process lives, so its name is still of use.
-UPDATE verbworker.worker_boot
-SET seen_at = clock_timestamp()
-WHERE owner = $1;
-
 -- name: sizes
 -- About how many rows some tables have, months of an archive together, and how many bytes on disk.
 SELECT
@@ -104,3 +98,15 @@ FROM unnest($1::text[]) AS named (name)
 JOIN pg_class AS part
   ON part.oid = named.name::regclass OR part.oid IN (SELECT relid FROM pg_partition_tree(named.name::regclass))
 GROUP BY named.name;
+
+-- name: kept_entries
+-- How many entries have ended, how many of them too lately, and how many are old enough and may still be needed: their
+-- instance or a job of theirs has not ended. No entry goes before a day is over; null means that none ever goes.
+SELECT
+  count(*) AS ended,
+  count(*) FILTER (WHERE ended_at >= statement_timestamp() - greatest($1::interval, interval '1 day')) AS young,
+  count(*) FILTER (
+    WHERE ended_at < statement_timestamp() - greatest($1::interval, interval '1 day')
+      AND NOT EXISTS (SELECT 1 FROM verbworker.retired_runbook_entry AS retired WHERE retired.entry_id = one.entry_id)
+  ) AS needed
+FROM (SELECT entry_id, ended_at FROM verbworker.runbook_entry WHERE ended_at IS NOT NULL LIMIT $2) AS one;

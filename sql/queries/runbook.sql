@@ -22,17 +22,11 @@ SELECT
 FROM verbworker.runbook_entry
 WHERE entry_id = $1 AND ($2::text IS NULL OR tenant_id = $2);
 
--- name: list
--- The newest entries of a tenant first, perhaps only those of one status or one verb.
-SELECT
-  entry_id, tenant_id, request_key, verb, verb_version, mode, sentence, invocation, args, asked_by, status, outcome,
-  process_id, process_version, definition_key, provenance, cancel_requested_at, created_at, updated_at, ended_at
+-- name: traceparent
+-- The trace an entry was requested in. Read only while tracing is on, once per case and process.
+SELECT traceparent
 FROM verbworker.runbook_entry
-WHERE tenant_id = $1
-  AND ($2::text IS NULL OR status = $2)
-  AND ($3::text IS NULL OR verb = $3)
-ORDER BY created_at DESC, entry_id
-LIMIT $4;
+WHERE entry_id = $1;
 
 -- name: events
 -- What happened to an entry after one of its events, in order.
@@ -43,11 +37,11 @@ ORDER BY seq
 LIMIT $3;
 
 -- name: append
--- Tell one thing once; null when it was told before or nobody knows the entry.
+-- Record one event once; null if it is recorded already or the entry is unknown.
 SELECT verbworker.append_event($1, $2, $3, $4) AS seq;
 
 -- name: park
--- What an entry waits for. One that came before only says that it is still waiting.
+-- What an entry waits for. A repeated one only confirms that it is still waiting.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason,
   gate, message_name, correlation_key, job_key, detail, due_at, due_beside, input_hash
@@ -61,17 +55,18 @@ ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
 RETURNING token_id, closed_as, xmax = 0 AS is_new;
 
 -- name: reopen
--- A wait that had ended is there again: the engine forgot its end. The same wait under another key is over.
-WITH closed AS (
-  UPDATE verbworker.parked_token
-  SET closed_at = clock_timestamp(), closed_as = 'gone'
-  WHERE entry_id = $2 AND closed_at IS NULL AND kind = $4 AND element_id = $5 AND input_hash = $6
-    AND (engine_id, element_instance_key) <> ($1, $3)
-)
+-- A wait that had ended is there again: the engine forgot its end.
 UPDATE verbworker.parked_token
 SET closed_at = NULL, closed_as = NULL
 WHERE engine_id = $1 AND element_instance_key = $3 AND kind = $4 AND entry_id = $2 AND closed_at IS NOT NULL
 RETURNING token_id;
+
+-- name: displace
+-- The engine waits at this visit under another key now: the wait under the old one is over.
+UPDATE verbworker.parked_token
+SET closed_at = clock_timestamp(), closed_as = 'gone'
+WHERE entry_id = $2 AND closed_at IS NULL AND kind = $4 AND element_id = $5 AND input_hash = $6
+  AND (engine_id, element_instance_key) <> ($1, $3);
 
 -- name: unpark
 -- The wait of one element instance is over.
@@ -102,7 +97,7 @@ WHERE entry_id = $1
 FOR UPDATE;
 
 -- name: hold_tokens
--- And open waits before entries: whoever closes one holds it while it asks for the entry.
+-- And open waits before entries: a transaction that closes a wait has it locked when it asks for the entry.
 SELECT token_id
 FROM verbworker.parked_token
 WHERE entry_id = $1 AND closed_at IS NULL
@@ -172,7 +167,7 @@ WHERE entry_id = $1 AND owner = $2 AND epoch = $3 AND ended_at IS NULL
 FOR UPDATE;
 
 -- name: told
--- Whether a thing was told of an entry before.
+-- Whether an event of an entry is recorded already.
 SELECT EXISTS (
   SELECT 1
   FROM verbworker.runbook_event
@@ -180,7 +175,7 @@ SELECT EXISTS (
 ) AS told;
 
 -- name: hold_up
--- A job without a frame stops for a person. Nothing comes back while it stands still already.
+-- A job without a frame stops for a person. No row if it is stopped already.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason, job_key
 )
@@ -191,27 +186,27 @@ WHERE token.closed_at IS NOT NULL
 RETURNING token_id;
 
 -- name: let_go
--- And goes on.
+-- And continues.
 UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = 'resolved'
 WHERE engine_id = $1 AND element_instance_key = $2 AND kind = 'incident' AND job_key = $3 AND closed_at IS NULL
 RETURNING token_id;
 
 -- name: request_cancel
--- Somebody wants an entry to end. The first to ask counts; one that has ended is left.
+-- Request the end of an entry. The first request counts; an entry that has ended is left alone.
 UPDATE verbworker.runbook_entry
 SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
 WHERE entry_id = $1 AND ended_at IS NULL
 RETURNING entry_id;
 
 -- name: is_cancelling
--- Whether somebody wants an entry to end.
+-- Whether the end of an entry is requested.
 SELECT cancel_requested_at IS NOT NULL AS requested
 FROM verbworker.runbook_entry
 WHERE entry_id = $1;
 
 -- name: cancelling
--- Entries that somebody wants to end and that the engine still has, the longest wait first.
+-- Entries whose end is requested and that the engine still has, the longest wait first.
 SELECT entry.entry_id
 FROM verbworker.runbook_entry AS entry
 JOIN verbworker.workflow_instance AS instance ON instance.entry_id = entry.entry_id
@@ -227,8 +222,36 @@ FROM verbworker.runbook_event
 WHERE entry_id = $1 AND kind = $2
 ORDER BY seq;
 
+-- name: under_way
+-- Steps of an entry whose effect is not known when it is cancelled: those that run or whose worker died, external calls
+-- that left no answer, and what a worker stopped because the cancel came first.
+SELECT frame.verb, frame.element_id, frame.idempotency_key, frame.mode::text AS mode
+FROM verbworker.workflow_instance AS instance
+JOIN verbworker.runbook_entry AS entry ON entry.entry_id = instance.entry_id
+JOIN verbworker.job_frame AS frame ON frame.instance_uid = instance.instance_uid
+WHERE instance.entry_id = $1
+  AND (
+    frame.state = 'started'
+    OR frame.state IN ('failed', 'incident') AND frame.mode = 'external' AND (
+      frame.acked_at IS NULL AND frame.fail_code IN ('OutcomeUnknown', 'Timeout', 'NotStored')
+      OR frame.fail_code = 'JobGone' AND frame.popped_at >= coalesce(entry.cancel_requested_at, entry.updated_at)
+    )
+  )
+ORDER BY frame.pushed_at, frame.job_key;
+
+-- name: released
+-- Held jobs of an entry that a person released and the engine has not handed out since.
+SELECT frame.verb, frame.job_key, event.at
+FROM verbworker.workflow_instance AS instance
+JOIN verbworker.job_frame AS frame ON frame.instance_uid = instance.instance_uid
+JOIN verbworker.frame_event AS event
+  ON event.engine_id = frame.engine_id AND event.job_key = frame.job_key AND event.epoch = frame.epoch
+WHERE instance.entry_id = $1 AND instance.ended_at IS NULL AND frame.state = 'failed' AND frame.acked_at IS NULL
+  AND event.kind = 'released'
+ORDER BY event.at, frame.job_key;
+
 -- name: first
--- What the first event of a kind said.
+-- The detail of the first event of a kind.
 SELECT detail
 FROM verbworker.runbook_event
 WHERE entry_id = $1 AND kind = $2
@@ -236,41 +259,82 @@ ORDER BY seq
 LIMIT 1;
 
 -- name: stuck
--- Entries that stand still for long, whatever for, named or not; a verb that runs on although its time is over counts.
+-- Open entries that should have moved long ago, with the reason: stalled ones, a verb that still runs after its
+-- deadline, a job held for a person, and what the engine has not accepted: a start, a verdict, a decision, a cancel.
 SELECT
   entry.entry_id, entry.tenant_id, entry.request_key, entry.verb, entry.verb_version, entry.mode, entry.sentence,
   entry.invocation, entry.args, entry.asked_by, entry.status, entry.outcome, entry.process_id, entry.process_version,
-  entry.definition_key, entry.provenance, entry.cancel_requested_at, entry.created_at, entry.updated_at, entry.ended_at
+  entry.definition_key, entry.provenance, entry.cancel_requested_at, entry.created_at, entry.updated_at, entry.ended_at,
+  still.since, still.reason
 FROM (
-  SELECT entry_id, min(since) AS since
+  SELECT DISTINCT ON (entry_id) entry_id, since, reason
   FROM (
-    SELECT entry_id, since
+    SELECT
+      entry_id, since,
+      CASE kind
+        WHEN 'job' THEN 'the engine has it, and nothing of it is under way'
+        WHEN 'backoff' THEN 'the retry of ' || what || ' is overdue'
+        ELSE 'its timer is overdue: ' || what
+      END AS reason
     FROM verbworker.standstill
     WHERE tenant_id = $1
     UNION ALL
-    SELECT instance.entry_id, frame.pushed_at
+    SELECT instance.entry_id, frame.pushed_at, frame.verb || ' runs on although its time is over'
     FROM verbworker.job_frame AS frame
     JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
     JOIN verbworker.frame_event AS event
       ON event.engine_id = frame.engine_id AND event.job_key = frame.job_key AND event.epoch = frame.epoch
     WHERE instance.tenant_id = $1 AND frame.state = 'started' AND event.kind = 'over time'
+    UNION ALL
+    SELECT
+      instance.entry_id, coalesce(frame.popped_at, frame.pushed_at),
+      frame.verb || ' is held for a person: ' || coalesce(frame.fail_code, 'no reason') || ' (job ' || frame.job_key || ')'
+    FROM verbworker.job_frame AS frame
+    JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
+    WHERE instance.tenant_id = $1 AND frame.state = 'incident'
+    UNION ALL
+    SELECT token.entry_id, token.opened_at, 'it is held for a person: ' || token.reason
+    FROM verbworker.parked_token AS token
+    WHERE token.tenant_id = $1 AND token.kind = 'incident' AND token.closed_at IS NULL
+    UNION ALL
+    SELECT
+      instance.entry_id, frame.popped_at, 'the engine has not taken the result of ' || frame.verb
+    FROM verbworker.job_frame AS frame
+    JOIN verbworker.workflow_instance AS instance
+      ON instance.instance_uid = frame.instance_uid AND instance.instance_key = frame.process_instance_key
+    WHERE instance.tenant_id = $1 AND frame.state = 'completed' AND frame.acked_at IS NULL
+    UNION ALL
+    SELECT
+      dispatch.entry_id, dispatch.created_at,
+      'it waits to be started' || coalesce(': ' || dispatch.last_error, '; no engine was asked, or none answered')
+    FROM verbworker.dispatch AS dispatch
+    WHERE dispatch.done_at IS NULL
+    UNION ALL
+    SELECT decision.entry_id, decision.decided_at, 'the engine has not taken the decision at ' || decision.gate
+    FROM verbworker.gate_decision AS decision
+    WHERE decision.tenant_id = $1 AND decision.acked_at IS NULL
+    UNION ALL
+    SELECT waiting.entry_id, waiting.cancel_requested_at, 'the engine has not taken the cancel request'
+    FROM verbworker.runbook_entry AS waiting
+    WHERE waiting.tenant_id = $1 AND waiting.ended_at IS NULL AND waiting.cancel_requested_at IS NOT NULL
   ) AS silent
   WHERE since < statement_timestamp() - $2::interval
-  GROUP BY entry_id
+  ORDER BY entry_id, since, reason
 ) AS still
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = still.entry_id
+WHERE entry.tenant_id = $1 AND entry.ended_at IS NULL
 ORDER BY still.since, entry.entry_id
 LIMIT $3;
 
 -- name: moved
--- Entries of which something was told since a moment, for those who follow the whole runbook.
+-- Entries with events since a moment, for viewers of the whole runbook.
 SELECT entry_id, sentence, last_seq, updated_at
 FROM verbworker.runbook_entry
 WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR updated_at >= $2)
 ORDER BY updated_at, entry_id;
 
 -- name: count_parked
--- How many of a tenant's entries wait for something; counting stops where nobody reads the difference any more.
+-- How many of a tenant's entries wait for something; counting stops where the difference no longer matters.
 SELECT count(*) AS parked
 FROM (
   SELECT entry_id

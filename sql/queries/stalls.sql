@@ -1,5 +1,5 @@
 -- name: find
--- What stands still for too long and was not named yet, the longest first. A task of a person is locked for longer than
+-- Stalls that last too long and are not recorded yet, the longest first. A person's task is locked for longer than
 -- other jobs, so a process that has one is given that time. The statement's own time may be looked up in an index.
 SELECT still.entry_id, still.kind, still.place, still.engine_id, still.instance_key, still.what, still.since
 FROM verbworker.standstill AS still
@@ -23,8 +23,8 @@ ORDER BY still.since
 LIMIT $4;
 
 -- name: note
--- Name one, if it still stands still since then; the entry is held, so the event that tells of it is its next one.
--- One that another detector is just naming, or that moves, is passed over.
+-- Record a stall if it has lasted since then; the entry is locked, so the event about it is its next one.
+-- One that another detector is just recording, or that moves, is skipped.
 INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
 SELECT still.entry_id, still.kind, still.place, still.tenant_id, still.engine_id, still.since, entry.last_seq + 1, $5, $6
 FROM (
@@ -39,7 +39,7 @@ ON CONFLICT (entry_id, kind, place) DO NOTHING
 RETURNING seq;
 
 -- name: clear
--- What moves again, or began to stand still anew, is no longer named. Those named are few: all are looked at.
+-- Forget stalls that are over or that started anew. There are few: all are looked at.
 DELETE FROM verbworker.stall AS noted
 WHERE noted.engine_id IN ($1, '') AND NOT EXISTS (
   SELECT 1
@@ -49,14 +49,14 @@ WHERE noted.engine_id IN ($1, '') AND NOT EXISTS (
 );
 
 -- name: counts
--- How much stands still, for the gauges.
+-- The number of stalls, for the gauges.
 SELECT kind, count(*) AS number
 FROM verbworker.stall
 WHERE engine_id IN ($1, '')
 GROUP BY kind;
 
 -- name: worst
--- How much of each kind stands still, and what was said of the one that does so for longest, for the doctor.
+-- The number of stalls of each kind, and the reason of the longest, for the doctor.
 SELECT DISTINCT ON (noted.kind)
   noted.kind, noted.entry_id, noted.reason, noted.remedy, clock_timestamp() - noted.since AS longest,
   count(*) OVER (PARTITION BY noted.kind) AS number
@@ -65,14 +65,14 @@ WHERE noted.engine_id IN ($1, '')
 ORDER BY noted.kind, noted.since;
 
 -- name: of_entry
--- What stands still of one entry, as it was named.
+-- The recorded stalls of one entry.
 SELECT kind, since, reason, remedy
 FROM verbworker.stall
 WHERE entry_id = $1
 ORDER BY since;
 
 -- name: last_step
--- The last thing that was done for an entry, to say where it stopped.
+-- The last thing that was done for an entry, to show where it stopped.
 SELECT detail ->> 'verb' AS verb, detail ->> 'error_code' AS error_code, at
 FROM verbworker.runbook_event
 WHERE entry_id = $1 AND kind IN ('StepCompleted', 'Compensated')

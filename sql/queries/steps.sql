@@ -2,12 +2,12 @@
 -- Other frames of the same step: same instance, same element, and the same input unless the element is entered once ($6).
 -- Those in the archive are found by the versions that they made. A step that ended by a BPMN error moved nothing, so its
 -- element may be visited again with that input; a frame of a duplicate instance or of a late delivery ran nothing.
--- One is heard when the input is of its version or a later one.
+-- One counts when the input is of its version or a later one.
 SELECT
   frame.job_key, frame.state::text, frame.mode::text, frame.on_unknown::text, frame.epoch, frame.runs,
   frame.lease_until >= clock_timestamp() AS is_live,
   frame.keyed_at > clock_timestamp() - frame.idempotency_window AS is_remembered, frame.fail_code, frame.keyed_at,
-  frame.acked_at, frame.process_instance_key, frame.activated_ms, coalesce((
+  frame.acked_at, frame.ack_result IS NOT DISTINCT FROM 'ok' AS is_confirmed, frame.process_instance_key, frame.activated_ms, coalesce((
     SELECT given.version >= made.version
     FROM verbworker.payload_version AS given, verbworker.payload_version AS made
     WHERE given.instance_uid = $2 AND given.hash = $5 AND made.instance_uid = $2 AND made.hash = frame.output_hash
@@ -21,7 +21,8 @@ WHERE frame.instance_uid = $2 AND frame.engine_id = $1 AND frame.element_id = $4
 UNION ALL
 SELECT
   old.job_key, old.state::text, old.mode::text, old.on_unknown::text, old.epoch, old.runs, false, true,
-  old.fail_code, old.keyed_at, old.acked_at, old.process_instance_key, old.activated_ms, coalesce((
+  old.fail_code, old.keyed_at, old.acked_at, old.ack_result IS NOT DISTINCT FROM 'ok', old.process_instance_key,
+  old.activated_ms, coalesce((
     SELECT given.version >= version.version
     FROM verbworker.payload_version AS given
     WHERE given.instance_uid = $2 AND given.hash = $5

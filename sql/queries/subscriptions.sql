@@ -1,5 +1,5 @@
 -- name: lock
--- Whoever publishes under a key and whoever begins to wait under it take turns: neither may miss the other.
+-- Publishing under a key and starting to wait under it take turns: neither may miss the other.
 SELECT pg_advisory_xact_lock(wanted.number)
 FROM (
   SELECT DISTINCT hashtextextended(key, 20) AS number

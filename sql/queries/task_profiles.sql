@@ -12,8 +12,8 @@ JOIN verbworker.process_terms AS terms ON terms.digest = deployment.terms_digest
 WHERE deployment.engine_id = $1 AND deployment.definition_key = $2;
 
 -- name: visit
--- The number of a visit to a step: the one it has, or the next. Nothing is returned when somebody else took that number
--- in the same moment; whoever asks again gets another.
+-- The number of a visit to a step: the one it has, or the next. No row if another transaction took that number
+-- at the same moment; the next attempt gets another.
 WITH known AS (
   SELECT visit
   FROM verbworker.step_visit
@@ -36,7 +36,7 @@ UNION ALL
 SELECT visit FROM added;
 
 -- name: forget_visits
--- Take away the counts of instances that have ended: no step of theirs will be come to again. Visits under a key that no
+-- Drop the counts of instances that have ended: their steps are not visited again. Visits under a key that no
 -- instance has are those of one that was started twice; after a day no instance is still to be pinned to that key.
 WITH gone AS (
   DELETE FROM verbworker.step_visit

@@ -1,5 +1,5 @@
 -- name: expire_leases
--- The testing kit killed a worker: nobody extends its leases, and the test does not want to wait for that.
+-- The testing kit killed a worker: its leases are no longer extended, and the test does not wait for them to end.
 UPDATE verbworker.job_frame
 SET lease_until = clock_timestamp() - interval '1 second'
 WHERE engine_id = $1 AND state = 'started';

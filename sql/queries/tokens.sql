@@ -73,14 +73,14 @@ FROM (
 ) AS latest;
 
 -- name: load
--- Instances as they stand. Nobody is kept away: whoever saves names the revision read here.
+-- Instances in their current state, without a lock: saving names the revision that was read here.
 SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, revision,
   verbworker_engine.now() AS now
 FROM verbworker_engine.instance
 WHERE instance_key = ANY ($1::bigint[]);
 
 -- name: load_locked
--- One instance that nobody else changes until this transaction ends.
+-- One instance, locked until this transaction ends.
 SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, revision,
   verbworker_engine.now() AS now
 FROM verbworker_engine.instance
@@ -88,8 +88,8 @@ WHERE instance_key = $1
 FOR UPDATE;
 
 -- name: save_plain
--- Everything that a batch of steps changed. A change whose instance moved on meanwhile, or whose job may not be told
--- about, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
+-- Everything that a batch of steps changed. A change whose instance moved on meanwhile, or whose job may not be ended
+-- any more, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
 -- Keys are named as arrays beside their joins: a plan made while a table was empty must never read the whole of it.
 -- For steps that only end jobs and make new ones, as nearly all do.
 WITH clock AS MATERIALIZED (
@@ -255,6 +255,13 @@ message_taken AS (
   WHERE message.message_key = ANY ($35::bigint[]) AND message.message_key = taken.message_key
 )
 
+-- name: finish
+-- Store one verdict together with the step of the embedded engine that completes its job.
+SELECT answer, at_ms
+FROM verbworker_engine.finish_job(
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25
+);
+
 -- name: activate
 -- Hand out jobs that are due, the longest waiting first; rows that another worker is taking are passed over.
 WITH clock AS MATERIALIZED (
@@ -290,7 +297,7 @@ taken AS (
   UPDATE verbworker_engine.job
   SET worker = chosen.worker,
     due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
-    -- Strictly growing per job, whatever the clock does: deliveries are told apart by it.
+    -- Strictly growing per job, even if the clock goes back: it distinguishes deliveries.
     activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
   FROM chosen
   -- The array keeps a plan made while the table was empty from reading the whole of it later.
@@ -321,7 +328,7 @@ WHERE EXISTS (
 );
 
 -- name: give_back
--- Jobs that were handed out to nobody: the one who asked had gone. Another activation of the same job is left alone.
+-- Jobs that were activated for a request that had gone. Another activation of the same job is left alone.
 UPDATE verbworker_engine.job
 SET worker = NULL, due_at = verbworker_engine.now()
 WHERE job_key IN (
@@ -341,14 +348,14 @@ WHERE job_key = $1 AND NOT is_held AND (worker IS NOT NULL OR due_at <= (SELECT 
 RETURNING type;
 
 -- name: extend
--- More time for whoever has a job; nobody has one whose time is over.
+-- Extend the timeout of an activated job; a job whose timeout is over has no owner.
 UPDATE verbworker_engine.job
 SET due_at = (SELECT verbworker_engine.now()) + $2::bigint * interval '1 millisecond'
 WHERE job_key = $1 AND NOT is_held AND worker IS NOT NULL AND due_at > (SELECT verbworker_engine.now())
 RETURNING job_key;
 
 -- name: job
--- How a job stands, for the words of a refusal.
+-- The state of a job, for the message of a refusal.
 SELECT
   job.is_held, job.worker IS NOT NULL AND job.due_at > (SELECT verbworker_engine.now()) AS is_active,
   job.worker IS NULL AND job.due_at > (SELECT verbworker_engine.now()) AS is_resting,
@@ -382,8 +389,8 @@ SELECT EXISTS (
 ) AS is_there;
 
 -- name: due_timers
--- Timers that are due, with their instances, which nobody else changes until this transaction ends. It is the instance
--- that is locked: whoever holds one may wait for its timers, so nobody may wait the other way round.
+-- Timers that are due, with their instances, locked until this transaction ends. Only the instance is
+-- locked: its owner may wait for its timers, so no transaction may wait the other way round.
 SELECT
   timer.wait_key, instance.instance_key, instance.definition_key, instance.process_id, instance.tenant_id,
   instance.start_key, instance.variables, instance.state, instance.revision, verbworker_engine.now() AS now

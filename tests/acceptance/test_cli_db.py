@@ -54,14 +54,14 @@ def test_status_says_no_while_something_is_pending(empty: str, tmp_path: Path) -
     said = verbworker("db", "status", dsn=empty, directory=tmp_path)
 
     assert said.code == 1
-    assert said.out.splitlines() == [f"{name}\tpending\t" for name in NAMES]
+    assert said.out.splitlines() == ["name\tstate\tapplied_at", *(f"{name}\tpending\t" for name in NAMES)]
 
 
 def test_status_says_yes_when_all_is_applied(dsn: str, tmp_path: Path) -> None:
     said = verbworker("db", "status", dsn=dsn, directory=tmp_path)
 
     assert said.code == 0
-    assert [line.split("\t")[:2] for line in said.out.splitlines()] == [[name, "applied"] for name in NAMES]
+    assert [line.split("\t")[:2] for line in said.out.splitlines()[1:]] == [[name, "applied"] for name in NAMES]
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -135,7 +135,7 @@ def test_a_changed_migration_is_told(dsn: str, tmp_path: Path, command: str) -> 
         assert f"migration {NAMES[0]} was changed after it was applied; restore the file" in said.sentence()
     else:
         assert said.code == 1
-        assert said.out.splitlines()[0].split("\t")[:2] == [NAMES[0], "changed"]
+        assert said.out.splitlines()[1].split("\t")[:2] == [NAMES[0], "changed"]
 
 
 def test_a_migration_from_the_future_is_told(dsn: str, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +17,10 @@ import pexpect  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.support.apart import run_apart
-from tests.support.clinic import EMBEDDED, Clinic
 from tests.support.command import COMMAND, environment, verbworker
 from tests.support.databases import empty_database, execute
+from tests.support.doctor_app import EMBEDDED, Clinic
+from tests.support.mail import deploy_model
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.shop import make_shop
@@ -42,7 +45,10 @@ COMMANDS = dict(
     leaf for name, place in PLACES.items() if not place.is_hidden for leaf in leaves(place.load(name), (name,))
 )
 # These talk to people, or until they are stopped; `lint` and `verify` have --format json as verblint has.
-SPOKEN = {("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",), ("verify",)}
+SPOKEN: set[tuple[str, ...]] = {
+    *(("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",), ("verify",)),
+    *(("api", "serve"), ("api", "schema")),  # the second prints JSON and nothing else
+}
 LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
 # What each needs besides the address of a database, to get as far as asking for it.
 ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -68,6 +74,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("deploy",): ("processes", *SHOP),
     ("worker",): SHOP,
     ("ingress",): (*SHOP, "--insecure-no-auth"),
+    ("api", "serve"): (*SHOP, "--insecure-no-auth"),
     ("db", "migrate"): (),
     ("db", "status"): (),
     ("db", "retention"): (),
@@ -75,7 +82,10 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
 # The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
 OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("scaffold",), ("verify",)} | {
     ("verbs", "list"),
+    ("verbs", "schemas"),
     ("verbs", "templates"),
+    ("migrate", "report"),
+    ("api", "schema"),
 }
 
 
@@ -182,6 +192,8 @@ def prepare(path: tuple[str, ...], clinic: Clinic) -> list[str]:
             run_apart(execute(clinic.dsn, "UPDATE verbworker.dead_letter SET message_id = 'm', code = 'ended'"))
         case ("frames", "release"):
             clinic.put_held(7)
+        case ("message", "send"):
+            run_apart(deploy_model(clinic.dsn, "embedded", "shop.paid"))
         case ("db", "migrate"):
             run_apart(execute(clinic.dsn, "DELETE FROM verbworker.migration WHERE name LIKE '0010%'"))
     if path == ("gates", "release"):
@@ -306,7 +318,8 @@ def test_what_came_from_outside_breaks_no_line_and_steers_no_terminal(clinic: Cl
 
     said = clinic.run("gates", "list")
 
-    (row,) = said.out.splitlines()
+    header, row = said.out.splitlines()
+    assert header.split("\t")[:3] == ["token_id", "entry_id", "gate"]
     assert row.split("\t")[2] == "[red]re [31mview now "
 
 
@@ -337,7 +350,40 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_lines(clinic: Clinic, terminal:
     shown, piped = terminal("db", "status"), clinic.run("db", "status").out
 
     assert "┃" in shown
-    assert piped.splitlines()[0].split("\t")[:2] == ["0001_workflow_instance", "applied"]
+    assert [line.split("\t")[:2] for line in piped.splitlines()[:2]] == [
+        ["name", "state"],
+        ["0001_workflow_instance", "applied"],
+    ]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 240])
+def test_an_id_in_a_table_is_short_and_whole_and_every_command_takes_it(
+    clinic: Clinic, terminal: Callable[..., str], columns: int
+) -> None:
+    clinic.put_gate("review")
+    (gate,) = clinic.json("gates", "list")
+
+    shown = terminal("gates", "list", columns=columns)
+
+    assert gate["token_id"][:8] in shown
+    assert gate["entry_id"][:8] in shown
+    assert gate["token_id"] not in shown
+    claimed = clinic.run("gates", "claim", gate["token_id"][:8], "--by", "ada", "--json")
+    assert json.loads(claimed.out)["token_id"] == gate["token_id"]
+    nobody = clinic.run("gates", "claim", "ffff0000", "--by", "ada")
+    assert (nobody.code, "no entry or gate whose id begins with ffff0000" in nobody.sentence()) == (1, True)
+    assert clinic.run("gates", "claim", "review", "--by", "ada").code == 2
+
+
+def test_a_list_that_is_cut_tells_how_many_more_there_are(clinic: Clinic) -> None:
+    for name in ("one", "two", "three"):
+        clinic.put_gate(name)
+
+    said, whole = clinic.run("gates", "list", "--limit", "1"), clinic.run("gates", "list", "--limit", "3")
+
+    assert len(said.out.splitlines()) == 2
+    assert said.err == "verbworker: there are 2 more; to see them: --limit 3\n"
+    assert (len(whole.out.splitlines()), whole.err) == (4, "")
 
 
 def test_a_terminal_gets_the_doctor_as_a_table_and_is_told_what_is_looked_at(terminal: Callable[..., str]) -> None:
@@ -468,6 +514,20 @@ def test_a_help_shows_the_brackets_of_an_extra(
     call(command, "--help")
 
     assert "pip install 'verbworker[dev]'" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path != ("lint",)], ids=words)
+def test_no_help_loses_a_bracket(
+    path: tuple[str, ...], call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = COMMANDS[path]
+    texts = [command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)]
+
+    call(*path, "--help")
+
+    bracket = re.compile(r"\[[a-z][\w.]*\]")
+    written = Counter(word for text in texts for word in bracket.findall(text))
+    assert written - Counter(bracket.findall(capsys.readouterr().out)) == Counter()
 
 
 @pytest.mark.parametrize("command", ["deploy", "dev", "verify"])

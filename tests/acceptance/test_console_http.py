@@ -213,7 +213,7 @@ def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else_until_it_is_given_ba
     decided = bob.fill("/gates", f"{path}/decide", {"decision": "reject"})
 
     assert [answer.status for answer in (taken, refused, given, decided)] == [303, 409, 303, 303]
-    assert "is in the hand of ann since" in refused.sentence
+    assert "is claimed by ann since" in refused.sentence
 
 
 def test_another_tenants_entries_do_not_exist(opened: Site, gate: HumanGate) -> None:

@@ -183,7 +183,7 @@ def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, 
     assert (bare.status, odd.status) == (422, 422)
     # No engine has this job, so the frame is released and the rest is said.
     assert released.status == 409
-    assert released.sentence.startswith("The frame is released, but the engine was not told:")
+    assert released.sentence.startswith("The frame is released, but the engine did not get it:")
     detail = "SELECT detail FROM verbworker.frame_event WHERE kind = 'released' AND job_key = $1"
     told = json.loads(run_apart(value(shared, detail, job)))
     assert (told["by"], told["reason"], told["retries_left"]) == ("ann", "it is mended", 7)

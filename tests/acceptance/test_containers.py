@@ -20,10 +20,10 @@ from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
 from tests.support.ports import free_ports
+from verbworker.api.settings import IngressSettings
 from verbworker.app.health import open_health
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
-from verbworker.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 IMAGE_EXTRAS = "verbworker[console,ingress,otel]"

@@ -212,7 +212,7 @@ def test_a_process_that_the_registry_does_not_own_is_refused(shop: Shop) -> None
     (shop.folder / "bare.py").write_text("from verbworker import Registry\nregistry = Registry()\n")
     said = verbworker("deploy", "processes", "--app", "bare:registry", "--dry-run", directory=shop.folder)
 
-    assert (said.code, "so it cannot be started" in said.sentence()) == (1, True)
+    assert (said.code, "no verb of that name is registered" in said.sentence()) == (1, True)
 
 
 CANNOT: dict[str, tuple[list[str], str, str]] = {

@@ -1,8 +1,11 @@
 """`verbworker dev` as a person meets it: one command, what they save is taken up, and Ctrl-C leaves nothing."""
 
+import json
+import os
 import re
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +73,47 @@ async def test_what_is_saved_is_taken_up_and_what_is_broken_is_told(
     assert "Traceback" not in session.said
 
 
+@pytest.mark.req("FAIL-04")
+def test_a_bug_in_a_verb_is_shown_at_once_with_its_line(example: Path, found: Trail) -> None:
+    with dev_session(example, found, "--engine", "embedded") as session:
+        session.until(READY)
+        session.save("verbs/document.py", "        collection.client,\n", "        {'it': 1}['iban DE89'],\n")
+        session.until("reloaded: ")
+        began = session.run("start", '(document.collect :client "a" :document "b")', *APP[:2], "--json")
+        session.until("KeyError: 'iban DE89'")
+        session.until("stopped: KeyError")
+        shown = session.run("runbook", "show", json.loads(began.out)["entry_id"])
+
+    lines = (example / "verbs/document.py").read_text().splitlines()
+    line = next(at for at, text in enumerate(lines, 1) if "DE89" in text)
+    place = f"at verbs/document.py:{line} in solicit"
+    assert f"error=KeyError file=verbs/document.py line={line} function=solicit" in session.said
+    assert "Traceback (most recent call last):" in session.said
+    assert f"stopped: KeyError: the verb raised KeyError {place}; no retry is left" in session.said
+    assert f"document.solicit stopped: KeyError: the verb raised KeyError {place}; no retry is left" in shown.out
+    assert "DE89" not in shown.out
+
+
+@pytest.mark.req("CPL-06")
+def test_what_no_case_could_pass_is_told_when_it_is_saved(example: Path, found: Trail) -> None:
+    with dev_session(example, found, "--engine", "embedded") as session:
+        session.until(READY)
+        session.save("verbs/document.py", 'writes=("request_id",)', 'writes=("requestid",)')
+        session.until("the previous version keeps running")
+        session.save("verbs/document.py", 'writes=("requestid",)', 'writes=("request_id",)')
+        session.until("reloaded: ")
+        session.save("verbs/document.py", '"document.remind"', '"document.remnid"')
+        session.until("the previous version keeps running", times=2)
+        session.save("verbs/document.yaml", "client: {type: string", "client: {type: text")
+        session.until("must be string, integer, number, boolean or enum")
+
+    assert "document.solicit declares that it writes requestid, and Collection has no field requestid" in session.said
+    assert "help: Write request_id" in session.said
+    assert "calls document.remind, and no verb of that name is registered" in session.said
+    assert "document.remnid is registered, and no model and no contract uses it" in session.said
+    assert session.said.count("cases would stop because of these errors; fix them first") == 2
+
+
 @ENGINES
 async def test_the_end_leaves_nothing_running_and_the_data_there(
     engine: str, example: Path, found: Trail, request: pytest.FixtureRequest
@@ -91,6 +135,32 @@ async def test_the_end_leaves_nothing_running_and_the_data_there(
     assert (code, end, left, found.left()) == (0, 0, [], [])
     assert kept == ["somebody"]
     assert ", 0 migration(s) applied" in again.said
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux signals children of a killed process")
+def test_a_session_that_was_killed_leaves_nothing_running(example: Path, found: Trail) -> None:
+    with dev_session(example, found, "--engine", "embedded") as session:
+        session.until(READY)
+        running = found.left()
+        session.end(signal.SIGKILL)
+
+        wait_until(lambda: not found.left(), "something was left running")
+
+    assert any("postgres" in command for command in running)
+    assert any("dev-hand" in command for command in running)
+
+
+def test_a_worker_that_was_killed_is_started_again(example: Path, found: Trail) -> None:
+    with dev_session(example, found, "--engine", "embedded") as session:
+        session.until(READY)
+        for times in (1, 2):
+            os.kill(found.pid_of("dev-hand"), signal.SIGKILL)
+            session.until("the worker runs again: ", times=times)
+        ended = session.collect("somebody")
+
+    said = re.findall(r"the worker ended unexpectedly \(-9\); another starts (now|in \d+ s)", session.said)
+    assert (len(said), said[0], ended) == (2, "now", "completed")
+    assert said[1].startswith("in ")
 
 
 @ENGINES

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.clinic import EMBEDDED, Clinic, grants, report
 from tests.support.command import verbworker
 from tests.support.databases import empty_database, execute
+from tests.support.doctor_app import EMBEDDED, Clinic, grants, report
 from tests.support.embedded import EmbeddedPlace
 from tests.support.engines import Gateway
 from tests.support.models import one_task
@@ -43,7 +43,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
-        *("gates", "held frames", "endless runs", "dispatches", "decisions", "dead letters"),
+        *("workers", "gates", "held frames", "endless runs", "dispatches", "decisions", "messages", "dead letters"),
         *("stalled", "overdue backoffs", "overdue timers"),
         "retention",
     ]
@@ -56,6 +56,13 @@ def test_a_program_gets_the_same_as_json(clinic: Clinic) -> None:
 
     assert {row["verdict"] for row in rows} == {"ok"}
     assert all(row["check"] and row["found"] for row in rows)
+
+
+def test_a_mistyped_setting_is_told_before_the_first_line(clinic: Clinic) -> None:
+    said = clinic.run("doctor", VERBWORKER_ENGIN_TIMEOUT="5")
+
+    words = "VERBWORKER_ENGIN_TIMEOUT is not a setting and is ignored; did you mean VERBWORKER_ENGINE_TIMEOUT?"
+    assert said.err == f"verbworker: {words}\n"
 
 
 def test_without_a_database_there_is_nothing_to_look_at(tmp_path: Path) -> None:
@@ -302,6 +309,80 @@ def test_a_gate_that_waits_for_days_is_worth_a_look(clinic: Clinic) -> None:
     assert late.fix == "list them: verbworker gates list"
 
 
+_BOOT = """
+INSERT INTO verbworker.worker_boot (owner, name, host, pid, engine_id, seen_at, ended_at)
+VALUES (gen_random_uuid(), 'w-1', 'host-1', 7, $1, clock_timestamp() - $2 * interval '1 minute', {})
+"""
+
+
+def test_open_cases_that_no_worker_serves_are_worth_a_look(clinic: Clinic) -> None:
+    clinic.deploy()
+    before = clinic.full().lines["workers"]
+    clinic.start_case()
+    never = clinic.full().lines["workers"]
+    run_apart(execute(clinic.dsn, _BOOT.format("NULL"), "embedded", 180))
+    run_apart(execute(clinic.dsn, _BOOT.format("clock_timestamp()"), "embedded", 0))
+    run_apart(execute(clinic.dsn, _BOOT.format("NULL"), "another", 0))
+    dead = clinic.full().lines["workers"]
+    run_apart(execute(clinic.dsn, _BOOT.format("NULL"), "embedded", 1))
+    alive = clinic.full().lines["workers"]
+
+    assert (before.verdict, before.found) == ("ok", "no worker runs, and no case is open")
+    assert (never.verdict, never.found) == ("warn", "no worker runs for embedded, but 1 case(s) are open")
+    assert never.fix == "start one: verbworker worker --app shop:registry"
+    assert dead.verdict == "warn"
+    assert "1 case(s) are open; the last was w-1 on host-1, " in dead.found
+    assert (alive.verdict, alive.found) == ("ok", "1 worker(s) run, 1 case(s) are open")
+
+
+def test_a_start_that_nobody_took_is_stuck_with_the_reason(clinic: Clinic) -> None:
+    clinic.deploy()
+    clinic.start_case()
+    run_apart(execute(clinic.dsn, "UPDATE verbworker.dispatch SET created_at = created_at - interval '1 hour'"))
+
+    (row,) = clinic.json("runbook", "list", "--stuck", "60")
+
+    assert row["reason"] == "it waits to be started; no engine was asked, or none answered"
+    assert clinic.json("runbook", "list", "--stuck", "7200") == []
+    assert "it waits to be started" in clinic.run("runbook", "list", "--stuck", "60").out
+
+
+_MESSAGE = """
+INSERT INTO verbworker.inbox_message (
+  tenant_id, message_id, message_name, correlation_key, body_hash, sent_by, engine_id, ttl, expires_at, received_at,
+  last_error
+) VALUES (
+  'default', gen_random_uuid()::text, 'paid', 'k', '', 'portal', 'embedded', '1 day', clock_timestamp() + '1 day',
+  clock_timestamp() - $1 * interval '1 minute', 'no case has the key yet'
+)
+"""
+
+
+def test_messages_that_wait_long_are_worth_a_look(clinic: Clinic) -> None:
+    run_apart(execute(clinic.dsn, _MESSAGE, 1))
+    fresh = clinic.doctor().lines["messages"]
+    run_apart(execute(clinic.dsn, _MESSAGE, 60))
+    late = clinic.doctor().lines["messages"]
+
+    assert fresh.verdict == "ok"
+    assert fresh.found.startswith("1 message(s) wait to be delivered, the longest for 1")
+    assert late.verdict == "warn"
+    assert late.found.endswith("; 1 for more than 5 min (no case has the key yet)")
+    assert late.fix.startswith("see the lines workers and engine")
+
+
+def test_with_the_broker_away_the_backlog_is_told_all_the_same(clinic: Clinic) -> None:
+    away = {"VERBWORKER_ENGINE": "zeebe", "VERBWORKER_ENGINE_ID": "embedded", "VERBWORKER_STREAMING": "false"}
+    clinic.deploy()
+    clinic.start_case()
+    run_apart(execute(clinic.dsn, _MESSAGE, 60))
+
+    told = clinic.doctor("--timeout", "1", ZEEBE_ADDRESS=f"{LOOPBACK}:{free_ports(1)[0]}", **away)
+
+    assert told.lines["engine"].verdict == "wrong"
+    assert [told.lines[name].verdict for name in ("workers", "messages")] == ["warn", "warn"]
+
+
 def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
     clinic.put_held(7)
     clinic.put_letter()
@@ -341,7 +422,7 @@ def test_a_start_that_nobody_brought_to_the_engine_is_worth_a_look(clinic: Clini
 
     assert line.verdict == "warn"
     assert line.found.startswith("1 start(s) wait for the engine, the longest for 5")
-    assert line.fix == "check that a worker runs and the model is deployed"
+    assert line.fix == "see the lines workers, engine and models"
 
 
 def test_an_engine_without_a_name_stops_what_is_kept_under_it(clinic: Clinic) -> None:

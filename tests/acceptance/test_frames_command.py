@@ -52,7 +52,10 @@ def test_only_frames_of_the_state_are_listed(held: str, tmp_path: Path) -> None:
     listed = frames("list", dsn=held, directory=tmp_path).out.splitlines()
     running = frames("list", "--state", "started", dsn=held, directory=tmp_path).out.splitlines()
 
-    assert ([line.split("\t")[0] for line in listed], [line.split("\t")[0] for line in running]) == (["1"], ["2"])
+    assert ([line.split("\t")[0] for line in listed], [line.split("\t")[0] for line in running]) == (
+        ["job_key", "1"],
+        ["job_key", "2"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_an_engine_that_is_away_leaves_the_frame_released_and_says_so(held: str,
     said = frames("release", "1", "--reason", "x", dsn=held, directory=tmp_path, ZEEBE_ADDRESS=f"{LOOPBACK}:{nobody}")
 
     assert said.code == 1
-    assert "the frame is released, but the engine was not told" in said.sentence()
+    assert "the frame is released, but the engine did not get it" in said.sentence()
 
 
 @pytest.mark.parametrize(

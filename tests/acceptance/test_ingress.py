@@ -15,17 +15,17 @@ import pytest
 from tests.conformance.test_messages import rest_of
 from tests.support.command import verbworker
 from tests.support.databases import value
-from tests.support.door import API_KEY, ENGINE_ID, OTHER_KEY, WEBHOOK_SECRET, Door, door, envelope, write_app
 from tests.support.engines import Gateway
+from tests.support.ingress_process import API_KEY, ENGINE_ID, OTHER_KEY, WEBHOOK_SECRET, Door, door, envelope, write_app
 from tests.support.mail import DOCS, KEY, TENANT, make_registry
 from tests.support.proxy import proxied
 from tests.support.shop import wait_until
 from tests.support.start import begin
 from tests.support.zeebe_models import message_wait
+from verbworker.api.webhook import secret_of
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.ingress.webhook import secret_of
 from verbworker.stores.database import Database
 
 KEPT = "SELECT count(*) FROM verbworker.inbox_message"
@@ -45,6 +45,16 @@ async def test_a_message_is_accepted_kept_and_accepted_again(opened: Door, dsn: 
 
     assert [(answer.status, answer.body) for answer in answers] == [(202, {"message_id": "m-1"})] * 2
     assert await value(dsn, KEPT) == 1
+
+
+async def test_the_trace_of_a_request_is_kept_with_its_message_and_is_no_part_of_it(opened: Door, dsn: str) -> None:
+    first, second = (f"00-{digit * 32}-00f067aa0ba902b7-01" for digit in "ab")
+    answers = [
+        await asyncio.to_thread(opened.post, envelope(), headers={"traceparent": trace}) for trace in (first, second)
+    ]
+
+    assert [answer.status for answer in answers] == [202, 202]
+    assert await value(dsn, "SELECT traceparent FROM verbworker.inbox_message") == first
 
 
 async def test_the_same_id_with_another_body_is_a_conflict(opened: Door) -> None:

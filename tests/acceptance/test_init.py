@@ -21,6 +21,8 @@ from tests.support.project import Project
 from tests.support.sessions import trail
 from verbworker.dev.init.new_project import FILES
 
+WHEELS = ("wheels/verbworker-0.1.0-py3-none-any.whl", "wheels/verbworker_lint-0.1.0-py3-none-any.whl")
+
 
 def init(directory: Path, *words: str) -> Said:
     return verbworker("init", *words, directory=directory)
@@ -37,7 +39,7 @@ def test_a_new_directory_gets_every_file(tmp_path: Path) -> None:
     said = init(tmp_path, "my-app")
 
     assert (said.code, said.err) == (0, "")
-    assert everything(tmp_path / "my-app") == sorted(FILES)
+    assert everything(tmp_path / "my-app") == sorted([*FILES, *WHEELS])
     assert os.listdir(tmp_path) == ["my-app"]
     assert "my-app is ready; my-app/README.md explains how to test and run it" in said.out
 
@@ -49,7 +51,7 @@ def test_a_directory_with_other_files_keeps_them(tmp_path: Path) -> None:
     said = init(tmp_path, "my-app")
 
     assert said.code == 0, said.err
-    assert everything(tmp_path / "my-app") == sorted([*FILES, "NOTES"])
+    assert everything(tmp_path / "my-app") == sorted([*FILES, *WHEELS, "NOTES"])
     assert (tmp_path / "my-app" / "NOTES").read_text() == "mine"
 
 
@@ -59,7 +61,7 @@ def test_the_directory_one_stands_in_will_do(tmp_path: Path) -> None:
     said = init(tmp_path / "till", ".")
 
     assert said.code == 0, said.err
-    assert everything(tmp_path / "till") == sorted(FILES)
+    assert everything(tmp_path / "till") == sorted([*FILES, *WHEELS])
     assert 'name = "till"' in (tmp_path / "till" / "pyproject.toml").read_text()
 
 
@@ -72,7 +74,7 @@ def test_a_place_that_nobody_can_find_is_one_sentence(tmp_path: Path) -> None:
     assert "circle cannot be resolved" in said.sentence()
 
 
-@pytest.mark.parametrize("there", FILES)
+@pytest.mark.parametrize("there", [*FILES, *WHEELS])
 def test_a_file_that_is_there_is_never_written_over(tmp_path: Path, there: str) -> None:
     (tmp_path / "my-app" / there).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "my-app" / there).write_text("mine")
@@ -130,14 +132,14 @@ def test_the_name_may_differ_from_the_directory(tmp_path: Path) -> None:
     said = init(tmp_path, "--name", "till", "--json", "Somewhere Else")
 
     told = json.loads(said.out)
-    assert (told["project"], told["files"]) == ("till", list(FILES))
+    assert (told["project"], told["files"]) == ("till", [*FILES, *WHEELS])
     assert 'name = "till"' in (tmp_path / "Somewhere Else" / "pyproject.toml").read_text()
 
 
 def test_no_place_is_left_unnamed(tmp_path: Path) -> None:
     init(tmp_path, "my-app")
 
-    texts = [path.read_text() for path in (tmp_path / "my-app").rglob("*") if path.is_file()]
+    texts = [path.read_text() for path in (tmp_path / "my-app").rglob("*") if path.is_file() and path.suffix != ".whl"]
 
     assert [text for text in texts if "@project@" in text] == []
 

@@ -10,9 +10,9 @@ from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
 from tests.support.promql import exported
+from verbworker.api.settings import IngressSettings
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
-from verbworker.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "kubernetes"

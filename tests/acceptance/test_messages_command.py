@@ -9,14 +9,33 @@ import pytest
 from tests.support.apart import run_apart
 from tests.support.command import Said, verbworker
 from tests.support.databases import execute, value
-from tests.support.door import ENGINE_ID
-from tests.support.mail import TENANT, mailroom, make_message
+from tests.support.ingress_process import ENGINE_ID
+from tests.support.mail import TENANT, deploy_model, mailroom, make_message
 
 SETTINGS = {"VERBWORKER_ENGINE_ID": ENGINE_ID, "VERBWORKER_TENANT": TENANT}
 
 
 def send(folder: Path, dsn: str, *options: str, name: str = "documents-received") -> Said:
     return verbworker("message", "send", name, "--key", "case-1", *options, directory=folder, dsn=dsn, **SETTINGS)
+
+
+@pytest.fixture(autouse=True)
+def _deployed(dsn: str) -> None:
+    run_apart(deploy_model(dsn, ENGINE_ID))
+
+
+@pytest.mark.req("COR-11")
+def test_a_message_that_no_process_takes_is_a_no_and_kept_nowhere(tmp_path: Path, dsn: str) -> None:
+    said = send(tmp_path, dsn, name="documents-recieved")
+    run_apart(execute(dsn, "DELETE FROM verbworker.process_deployment"))
+    early = send(tmp_path, dsn)
+
+    assert (said.code, early.code) == (1, 1)
+    assert said.sentence() == (
+        "verbworker: no deployed process takes the message documents-recieved; did you mean documents-received?"
+    )
+    assert "nothing is deployed on the engine" in early.sentence()
+    assert run_apart(value(dsn, "SELECT count(*) FROM verbworker.inbox_message")) == 0
 
 
 def letters(folder: Path, dsn: str, *words: str) -> Said:
@@ -72,7 +91,7 @@ def test_sending_it_again_is_fine_and_another_body_is_refused(tmp_path: Path, ds
     [
         (("--payload", "[1]"), 1, "payload"),
         (("--payload", "{"), 1, "payload cannot be read"),
-        (("--entry", "seven"), 1, "entry_id"),
+        (("--entry", "seven"), 1, "is not an id"),
         (("--id", ""), 1, "message_id must not be blank"),
         (("--id", " "), 1, "message_id must not be blank"),
         (("--key", ""), 1, "correlation_key must not be blank"),

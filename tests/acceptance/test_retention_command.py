@@ -114,6 +114,19 @@ def test_entries_that_are_due_and_exported_nowhere_are_an_answer_of_no(
     assert "1 ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR" in said.err
 
 
+def test_why_ended_entries_are_kept_is_said(dsn: str, cases: list[str], tmp_path: Path) -> None:
+    forever = rules(run(dsn, tmp_path, "--json"))["runbook_entry"]["why"]
+    waiting = rules(run(dsn, tmp_path, "--json", **KEEP))["runbook_entry"]["why"]
+    table = run(dsn, tmp_path, **KEEP).out
+    after = rules(run(dsn, tmp_path, "--json", VERBWORKER_EXPORT_DIR=str(tmp_path), **KEEP))["runbook_entry"]["why"]
+
+    assert forever == "2 ended: all are kept, VERBWORKER_KEEP_ENTRIES is not set or forever"
+    young = "1 ended less than 365d ago (VERBWORKER_KEEP_ENTRIES)"
+    assert waiting == f"2 ended: {young}, 1 wait for an export directory (VERBWORKER_EXPORT_DIR)"
+    assert waiting in table
+    assert after == f"1 ended: {young}"
+
+
 def test_a_directory_that_cannot_be_written_to_keeps_the_entries(dsn: str, cases: list[str], tmp_path: Path) -> None:
     said = run(dsn, tmp_path, VERBWORKER_EXPORT_DIR=str(tmp_path / "nowhere"), **KEEP)
 

@@ -16,6 +16,7 @@ from tests.support.engines import Gateway
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.project import Project
 from tests.support.sessions import trail
+from verblint.contracts.json_schema import schema_files
 from verbworker.errors import Refused
 from verbworker.profile.verify.scaffold import contents
 from verbworker.profile.verify.scaffold import scaffold as write
@@ -28,7 +29,7 @@ LOCK = f"processes/{NAME}/compile.lock.json"
 POLICIES = f"processes/{NAME}/policies.yaml"
 MODULE = "verbs/parcel_return/parcel_return_gen.py"
 VERBS = "verbs/parcel_return/outcome.py"
-AROUND = ("pyproject.toml", "tests/conftest.py", "verbs/__init__.py")
+AROUND = ("pyproject.toml", "verbs/__init__.py", *schema_files())
 
 
 def scaffolded(folder: Path) -> Project:
@@ -90,7 +91,7 @@ def test_what_is_scaffolded_verifies_until_a_number_is_changed_and_again_when_it
     words = "policies.parcel-return.standard.retry.maximum_attempts is 4, and compile.lock.json has 3"
     assert (at_first.code, at_first.err) == (0, "")
     assert changed.code == 1
-    assert f"{POLICIES}:8:7: VF802 {words}\n" in changed.out
+    assert f"{POLICIES}:9:7: VF802 {words}\n" in changed.out
     assert (written.code, at_last.code) == (0, 0), written.out
 
 
@@ -169,6 +170,11 @@ def test_a_project_that_init_made_takes_a_process(tmp_path: Path) -> None:
 
     assert said.code == 0, said.err
     assert before.items() <= project.tree().items()
+
+    early = verbworker("deploy", "processes", "--app", "verbs:registry", "--dry-run", directory=project.folder)
+    assert early.code == 1
+    assert "calls parcel-return.ask, and no verb of that name is registered; add the package" in early.err
+    assert "policy" not in early.err
 
     project.change("verbs/__init__.py", "import expense", "import expense, parcel_return")
     project.change("verbs/__init__.py", "expense.verbs", "expense.verbs, parcel_return.verbs")

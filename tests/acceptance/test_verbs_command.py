@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.command import Said, verbworker
+from tests.support.schema_validator import SchemaValidator
 from tests.support.template_validator import judge
+from verblint.contracts.json_schema import SCHEMAS
 
 ROOT = Path(__file__).parents[2]
 APP = ("--app", "verbs:registry")
@@ -56,8 +59,9 @@ def test_with_models_a_verb_is_listed_with_the_elements_that_use_it() -> None:
 
 
 def test_a_pipe_gets_one_line_for_each_verb() -> None:
-    rows = [line.split("\t") for line in verbs("list", "processes").out.splitlines()]
+    header, *rows = [line.split("\t") for line in verbs("list", "processes").out.splitlines()]
 
+    assert header == ["verb", "kind", "sentence", "arguments", "policy", "used_by", "errors"]
     assert {len(row) for row in rows} == {7}
     by_name = {row[0]: row for row in rows}
     assert [by_name[f"kyc.{verb}"][6] for verb in ("screen-sanctions", "request-documents", "escalate")] == [
@@ -202,3 +206,40 @@ def test_a_model_made_with_the_templates_is_still_hollow(tmp_path: Path) -> None
     assert (own.code, own.err) == (0, "")
     assert foreign.code == 1
     assert "HB104" in foreign.out
+
+
+# ---- schemas for editors ---------------------------------------------------------------------------------------------
+
+
+def test_the_schemas_are_written_and_found_to_be_current(tmp_path: Path) -> None:
+    written = verbworker("verbs", "schemas", directory=tmp_path)
+    checked = verbworker("verbs", "schemas", "--check", directory=tmp_path)
+
+    assert (written.code, checked.code) == (0, 0), written.err + checked.err
+    assert sorted(path.name for path in (tmp_path / ".schemas").iterdir()) == sorted(SCHEMAS)
+    assert json.loads((tmp_path / ".schemas/verbs.schema.json").read_text()) == SCHEMAS["verbs.schema.json"]()
+
+
+def test_a_schema_of_another_version_is_told(tmp_path: Path) -> None:
+    verbworker("verbs", "schemas", directory=tmp_path)
+    (tmp_path / ".schemas/verbs.schema.json").write_text("{}")
+
+    said = verbworker("verbs", "schemas", "--check", directory=tmp_path)
+
+    assert said.code == 1
+    assert "verbs.schema.json is not the schema of this version; run: verbworker verbs schemas" in said.err
+
+
+@pytest.mark.parametrize("maker", [("init", ".", "--name", "my-app"), ("scaffold", "parcel-return")])
+def test_every_contract_of_a_new_project_names_a_schema_that_is_there_and_fits(
+    tmp_path: Path, maker: tuple[str, ...]
+) -> None:
+    said = verbworker(*maker, directory=tmp_path)
+
+    assert said.code == 0, said.err
+    contracts = [*(tmp_path / "verbs").rglob("*.yaml"), *(tmp_path / "processes").rglob("*.yaml")]
+    assert len(contracts) == 2
+    for file in contracts:
+        first, _, content = file.read_text().partition("\n")
+        named = file.parent / first.removeprefix("# yaml-language-server: $schema=")
+        assert SchemaValidator(json.loads(named.read_text())).problems(yaml.safe_load(content)) == []

@@ -117,7 +117,7 @@ def test_what_the_linter_refuses_is_not_written(loan: Project) -> None:
 
     assert said.code == 1
     assert "AM717 ameide-drift" in said.out
-    assert "Mend the model first" in said.out
+    assert "Fix the model first" in said.out
     assert loan.tree() == before
 
 
@@ -140,6 +140,16 @@ def test_a_verb_that_nobody_registered_is_told_at_the_task_that_calls_it(loan: P
     assert said.code == 1
     assert f"{MODEL}:37:1: VF811 record calls loan.record, and no verb of that name is registered" in said.out
     assert "VF812 loan.recrod is registered, and no model and no contract uses it" in said.out
+
+
+@pytest.mark.req("CPL-06")
+def test_a_field_that_the_model_does_not_have_cannot_be_written(loan: Project) -> None:
+    loan.change(CODE, 'mode="external", writes=("decided",)', 'mode="external", writes=("descided",)')
+
+    said = loan.verify("--format", "concise", *APP)
+
+    assert said.code == 1
+    assert "VF815 loan.record declares that it writes descided, and " in said.out
 
 
 @pytest.mark.req("CPL-06")

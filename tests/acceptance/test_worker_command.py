@@ -124,9 +124,14 @@ async def test_a_job_is_a_span_when_tracing_is_on(shop: Shop, dsn: str, broker: 
             frame = await frame_of(dsn, begun.instance_uid)
         worker.end()
 
-    (span,) = collected.spans
-    assert (span["name"], span["verbworker.outcome"], span["verbworker.attempt"]) == (shop.verb, "completed", 1)
+    (span,) = [span for span in collected.spans if span["name"] == f"process {shop.verb}"]
+    assert (span["messaging.system"], span["verbworker.outcome"], span["verbworker.attempt"]) == (
+        "zeebe",
+        "completed",
+        1,
+    )
     assert span["verbworker.job_key"] == frame["job_key"]
+    assert "messaging.process.duration" in collected.metrics
     assert ITEM.encode() not in b"".join(collected.bodies)
 
 
@@ -191,6 +196,26 @@ async def test_a_drain_does_not_wait_for_ever_for_a_thread(shop: Shop, dsn: str,
     assert (code, logged(worker)[-1]["message"]) == (0, "drained")
 
 
+async def test_a_drain_does_not_wait_for_ever_for_a_verb_that_ignores_its_cancellation(
+    shop: Shop, dsn: str, broker: Gateway
+) -> None:
+    deaf = (
+        "while True:\n            try:\n                await asyncio.sleep(60)\n            except BaseException: pass"
+    )
+    shop.rewrite("while (HERE", "while True or (HERE", sleep=deaf)
+    with worker_process(shop, dsn, broker.address, VERBWORKER_GRACE="0.1") as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+        worker.send(signal.SIGTERM)
+        code = worker.exit_code()
+
+    last = logged(worker)[-1]
+    assert (code, last["message"]) == (0, "ended without runs that ignore their cancellation")
+    assert last["runs"] == 1
+
+
 @pytest.mark.req("FAIL-04", "FAIL-05", "FAIL-10")
 async def test_a_held_job_is_listed_explained_released_and_runs(
     shop: Shop, dsn: str, broker: Gateway, tmp_path: Path
@@ -219,11 +244,11 @@ async def test_a_held_job_is_listed_explained_released_and_runs(
     after = frames("explain", key)
 
     assert [(row["job_key"], row["fail_code"]) for row in listed] == [(held["job_key"], "NoCustomer")]
-    assert "was stopped for a person (PermanentContract NoCustomer: no such customer)." in before
+    assert "was stopped for a person (PermanentContract NoCustomer: no such customer (at shop.py:" in before
     assert "reported it to the engine, which raised an incident" in before
     assert (
-        released
-        == "the frame is released and the job has 3 retries; resolve its incident in the engine to let it run\n"
+        released == "the frame is released and the job has 3 retries, but it does not run yet, although its entry shows"
+        " executing; resolve its incident in the engine, or run this again with --incident-key\n"
     )
     assert "Eve released the job under the same idempotency key (customer added); 3 retries are left." in after
     assert "claimed it as epoch 2 and began run 1: a person had released it." in after

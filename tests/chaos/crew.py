@@ -16,7 +16,7 @@ from tests.support.ports import LOOPBACK, free_ports
 WORKER = (str(Path(sys.executable).with_name("verbworker")), "worker", "--app", "tests.chaos.verbs:registry")
 NAIVE = (sys.executable, "-m", "tests.chaos.naive")
 _NO_ANSWER = (OSError, http.client.HTTPException)
-_SIGNS = (" bug", "never awaited", "never retrieved")
+_SIGNS = (" bug", " unexpected error", "never awaited", "never retrieved")
 _LOOK = 0.1
 _PATIENCE = 60.0
 _WORKING = " working health="

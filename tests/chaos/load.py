@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import grpc
 from pyzeebe.proto import gateway_pb2 as messages
@@ -20,9 +21,11 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Resource, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.errors import Backpressure, EngineUnavailable, StoreUnavailable
+from verbworker.errors import Backpressure, EngineUnavailable, StoreError, StoreUnavailable
 from verbworker.job.job import PAYLOAD
+from verbworker.runbook.event import Kind
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 
 ENGINE_ID = "chaos"
@@ -42,9 +45,12 @@ class Load:
     engine: ZeebeEngine
     database: Database
     line: Sequence[str]
+    runbook: Runbook
     first: int = 0
     started: dict[int, int] = field(default_factory=dict)
     unsure: set[int] = field(default_factory=set)
+    entries: dict[int, UUID] = field(default_factory=dict)  # by instance key
+    ended: set[UUID] = field(default_factory=set)
     audited: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     # Held while an outage would leave it open whether an instance was started.
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -65,7 +71,7 @@ class Load:
             await asyncio.sleep(pause)
 
     async def _start_one(self, number: int) -> None:
-        ready = await prepare(self.database, ENGINE_ID, self.workflow, {"number": number})
+        ready = await prepare(self.database, ENGINE_ID, self.workflow, {"number": number}, has_entry=True)
         while True:
             try:
                 started = await self.engine.start(Start(self.workflow.process, ready.variables))
@@ -78,6 +84,7 @@ class Load:
             else:
                 break
         self.started[number] = started.instance_key
+        self.entries[started.instance_key] = ready.entry_id
         with contextlib.suppress(StoreUnavailable):  # the first job pins it then
             await Instances(self.database).pin(
                 ready.instance_uid,
@@ -90,6 +97,10 @@ class Load:
     def arrived(self) -> int:
         """How many of the instances that surely were started have come to their audit."""
         return len(self.audited.keys() & set(self.started.values()))
+
+    def missing(self) -> list[UUID]:
+        """Return the entries of the instances that surely were started and have not come to their audit."""
+        return [self.entries[key] for key in self.started.values() if key not in self.audited]
 
     async def reach(self, count: int) -> None:
         """Return when so many instances have come to their audit."""
@@ -114,6 +125,15 @@ class Load:
                     await asyncio.sleep(0.2)
                     continue
                 await asyncio.gather(*(self._audit_one(stub, job) for job in jobs))
+                with contextlib.suppress(StoreError):  # after the next audit then
+                    await self._end_entries()
+
+    async def _end_entries(self) -> None:
+        """End the entries of what arrived, as the listener does that a deployment weaves into a model."""
+        arrived = {entry for key, entry in self.entries.items() if key in self.audited}
+        for entry in arrived - self.ended:
+            await self.runbook.append(entry, Kind.RESULT, once="result", detail={"result": "ok"})
+            self.ended.add(entry)
 
     async def _audit_one(self, stub: Any, job: Any) -> None:
         async with self.moved:
@@ -129,7 +149,7 @@ async def loaded(domain: str, line: Sequence[str], dsn: str, address: str, first
     engine = ZeebeEngine(GatewayAddress(address=address), engine_id=ENGINE_ID)
     ours = {"application_name": HARNESS}
     async with engine, Database(dsn, size=2, settings=ours) as database, asyncio.TaskGroup() as tasks:
-        load = Load(domain, address, workflow_of(domain, line), engine, database, line, first)
+        load = Load(domain, address, workflow_of(domain, line), engine, database, line, Runbook(database), first)
         await load.deploy()
         auditing = tasks.create_task(load.audit())
         try:

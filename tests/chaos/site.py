@@ -13,6 +13,8 @@ from tests.support.databases import execute
 
 LEASE = 3.0
 ENGINE_TIMEOUT = 5.0
+# Long enough that an outage of the nemesis is over, short enough that a stall is reported before the harness gives up.
+STALL_GRACE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Site:
             "VERBWORKER_LEASE": str(LEASE),
             "VERBWORKER_ENGINE_TIMEOUT": str(ENGINE_TIMEOUT),
             "VERBWORKER_POLL_WAIT": "2",
+            "VERBWORKER_STALL_GRACE": str(STALL_GRACE),
             "VERBWORKER_LOG_FORMAT": "text",
         }
 

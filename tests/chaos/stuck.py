@@ -22,6 +22,7 @@ SELECT count(*)
 FROM verbworker.job_frame
 WHERE CASE state WHEN 'incident' THEN reported_at ELSE acked_at END IS NULL
 """
+_NAMED = "SELECT entry_id FROM verbworker.stall WHERE kind = 'job'"
 _FRAMES = """
 SELECT job_key, verb, state, epoch, runs, deliveries, claimed_from, lease_until - clock_timestamp() AS lease,
   next_retry_at, fail_class, fail_code, fail_text, reported_at,
@@ -85,23 +86,15 @@ async def at_rest(
 ) -> None:
     """Return when every instance of the loads, or a share of them, has come to its audit and no verdict is untold.
 
-    Zeebe 8.6.0 can lose the timeout of a job, and only a restart hands such a job out again. Where a worker died
-    between delivery and claim, nothing in Postgres knows of the job: a few such cases are freed by one restart of
-    `broker`, and must go on then. More of them, or any with an open frame, is a finding of ours.
+    `broker` is restarted once at most, as `free` says; what stands still then is a finding.
     """
     restarts: list[int] = []
 
-    async def free(now: tuple[object, ...]) -> bool:
-        arrived, started, untold = now
-        assert isinstance(arrived, int)
-        assert isinstance(started, int)
-        locked = started - arrived
-        if broker is None or untold or locked > _MOST_LOCKED or restarts:
+    async def free_once(_: tuple[object, ...]) -> bool:
+        if broker is None or restarts or await value(dsn, _UNTOLD):
             return False
-        restarts.append(locked)
-        print(f"broker restarted for {locked} cases whose job was handed out and never claimed")
-        await asyncio.to_thread(broker.restart)
-        return True
+        restarts.append(await free(dsn, loads, broker))
+        return restarts[0] > 0
 
     async def progress() -> tuple[object, ...]:
         return sum(load.arrived for load in loads), sum(len(load.started) for load in loads), await value(dsn, _UNTOLD)
@@ -115,7 +108,26 @@ async def at_rest(
         assert isinstance(started, int)
         return arrived >= share * started and untold == 0
 
-    await rest(progress, is_over, tell, free=free)
+    await rest(progress, is_over, tell, free=free_once)
+
+
+async def free(dsn: str, loads: Sequence[Load], broker: Broker) -> int:
+    """Restart the broker for the cases that the product itself reports as stalled; returns for how many.
+
+    Zeebe 8.6.0 can lose the timeout of a job, and only a restart hands such a job out again. Where a worker died
+    between delivery and claim, nothing in Postgres knows of the job, so the product can only name the case. One that
+    stands still and is not named, or more than a few of them, is a finding of ours: nothing is restarted then.
+    """
+    missing = [entry for load in loads for entry in load.missing()]
+    async with plain(dsn) as connection:
+        named = {row["entry_id"] for row in await connection.fetch(_NAMED)}
+    unnamed = [str(entry) for entry in missing if entry not in named]
+    print(f"{len(missing)} cases stand still, {len(unnamed)} of them not named: {unnamed}", flush=True)
+    if unnamed or len(missing) > _MOST_LOCKED:
+        return 0
+    await asyncio.to_thread(broker.restart)
+    print("broker restarted for the named ones", flush=True)
+    return len(missing)
 
 
 async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:

@@ -26,8 +26,8 @@ from tests.chaos.site import ENGINE_TIMEOUT, LEASE
 from tests.chaos.stuck import rest, story
 from tests.support.databases import execute, plain
 from tests.support.postgres import Postgres, Template
-from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
+from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Resource
@@ -70,7 +70,7 @@ Answer = TypeVar("Answer")
 class Street:
     """Where the cases of one run come from."""
 
-    office: Client
+    office: Resources
     ingress: Ingress
     dsn: str
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -136,7 +136,7 @@ async def street(dsn: str) -> AsyncIterator[Street]:
     named = f"{dsn}?application_name={HARNESS}"
     await execute(named, verbs.LEDGER)
     settings = Settings.model_validate({"dsn": named, "engine": "embedded", "tenant": TENANT})
-    async with Database(named, size=2) as database, open_client(settings, registry) as office:
+    async with Database(named, size=2) as database, open_resources(settings, registry) as office:
         woven = weave(model(), registry)
         async with EmbeddedEngine(Database(named, size=4), engine_id=settings.cluster(), clockwork=False) as engine:
             (deployed,) = await engine.deploy([Resource("mixed.bpmn", woven.content)])

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from tests.support.embedded_service import Workshop, workshop
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, Template
 from tests.support.proxy import Proxy, proxied
-from tests.support.workshop import Workshop, workshop
 
 _AWAY = 2.0
 _ANSWER = "SELECT ack_result FROM verbworker.job_frame WHERE job_key = $1"

@@ -1,7 +1,7 @@
 """Cancelling on every engine: asked before or after the start, in a race with the result; one truth in any case."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,14 +9,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
-from tests.support.counter import TENANT, asking
+from tests.support.casebook import COMPLETE, PARK, Case, Casebook, case_registry, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
+from tests.support.start_router import TENANT, asking
+from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import SameDatabase, Start, Started
 from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
 from verbworker.job.frame import FrameState
-from verbworker.runbook.event import Kind
+from verbworker.runbook.event import Kind, describe
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
@@ -53,6 +54,47 @@ async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(book: Cas
     assert (await book.entry(entry_id)).cancel_requested_at is not None
     assert await book.waits(entry_id) == []
     assert not await book.engine.alive(await book.instance_key(entry_id))
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_cancel_during_an_external_call_names_the_call_whose_outcome_is_unknown(
+    dsn: str, gateway: Gateway, unique: Callable[[str], str]
+) -> None:
+    domain, called, answered = unique("case"), asyncio.Event(), asyncio.Event()
+    verbs = Registry()
+
+    @verbs.verb(f"{domain}.first", mode="external", writes=("first",))
+    async def first(case: Case) -> Case:
+        """Call another system, which answers late."""
+        called.set()
+        await answered.wait()
+        return case
+
+    @verbs.verb(f"{domain}.second", mode="external", writes=("second",))
+    async def second(case: Case) -> Case:
+        """Is never called."""
+        return case
+
+    verbs.declare(case_registry(domain, f"{domain}-letter").workflows[f"{domain}.case"])
+    async with casebook(dsn, gateway.address, domain, verbs) as book, asyncio.TaskGroup() as tasks:
+        entry_id = await book.start(models.line, "first")
+        job = await book.take("first")
+        tasks.create_task(book.deliver(job))
+        await called.wait()
+        key = await book.idempotency_key(job)
+
+        assert await cancel(book, entry_id) == "cancelled"
+
+        answered.set()
+        (ended,) = await book.events(entry_id, Kind.CANCELLED)
+        (step,) = ended.detail["running"]
+    assert told_step(step) == (f"{domain}.first", key, "external", "unknown")
+    assert "outcome is unknown" in describe(ended)
+    assert f"{domain}.first (idempotency key {key})" in describe(ended)
+
+
+def told_step(step: Mapping[str, str]) -> tuple[str, ...]:
+    return step["verb"], step["idempotency_key"], step["mode"], step["outcome"]
 
 
 @pytest.mark.req("CMP-06")
@@ -236,14 +278,15 @@ async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: Casebook) ->
     entry_id = await book.start(models.line, "first")
 
     with pytest.raises(NotFound):
-        await book.cancelling.cancel(entry_id, tenant_id="another", by="eve", reason="")
+        await book.cancelling.cancel(entry_id, tenant_id="another", by="eve", reason="x")
     with pytest.raises(NotFound):
-        await book.cancelling.cancel(uuid4(), tenant_id=TENANT, by="eve", reason="")
+        await book.cancelling.cancel(uuid4(), tenant_id=TENANT, by="eve", reason="x")
     assert await book.status(entry_id) == "executing"
 
 
 async def test_a_direct_verb_cannot_be_cancelled(book: Casebook) -> None:
     args = {"name": "x"}
+    book.registry.declare(startable=[f"{book.domain}.second"])
     entry = await book.router.invoke(f"{book.domain}.second", args, caller=asking())
 
     with pytest.raises(RequestConflict, match="it is completed"):

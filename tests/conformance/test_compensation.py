@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support.counter import asking, beside
 from tests.support.engines import Gateway
 from tests.support.models import guarded
 from tests.support.rig import Rig, opened
+from tests.support.start_router import asking, beside
 from tests.support.trip import DEEDS, PLACES, TABLE, Agency, trip_registry
 from tests.support.undoing import RECORDS
 from verblint.names import COMPENSATE
@@ -64,7 +64,7 @@ async def rig(dsn: str, gateway: Gateway, domain: str, agency: Agency) -> AsyncI
 @asynccontextmanager
 async def desk_of(rig: Rig) -> AsyncIterator[CompensationJobs]:
     pools = Databases(rig.database, rig.database)
-    desk = CompensationJobs(rig.registry, rig.engine, pools, rig.executor._performance, owner=uuid4())
+    desk = CompensationJobs(rig.registry, rig.engine, pools, rig.executor._verb_run, owner=uuid4())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(run_all(desk.services))
         try:

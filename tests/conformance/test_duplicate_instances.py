@@ -10,9 +10,9 @@ import pytest
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
-from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
+from tests.support.start_router import TENANT
 from verbworker.engine.protocol import SameDatabase, Start, Started
 from verbworker.job.frame import FrameState
 from verbworker.payload.boundary import JobVariables
@@ -268,7 +268,7 @@ async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> 
     for entry_id in (waiting, stuck):
         await book.age(entry_id)
 
-    found = [entry.entry_id for entry in await book.runbook.stuck(TENANT, longer_than=DAY)]
+    found = [still.entry.entry_id for still in await book.runbook.stuck(TENANT, longer_than=DAY)]
 
     assert found == [stuck]
     assert fresh not in found

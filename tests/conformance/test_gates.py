@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support import hall as halls
+from tests.support import gate_cases as halls
 from tests.support.engines import Gateway
 from tests.support.eventually import eventually
-from tests.support.hall import TENANT, Hall, hall_registry
+from tests.support.gate_cases import TENANT, Hall, hall_registry
 from tests.support.models import review
 from tests.support.rig import Rig, opened
 from verbworker.engine.protocol import Ask, Resource

@@ -1,6 +1,7 @@
 """What Postgres cannot know is named: a job the engine handed out and lost, a backoff and a timer that never came."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -8,11 +9,11 @@ import pytest
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
-from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
+from tests.support.start_router import TENANT
 from verbworker import metrics
-from verbworker.app.entry_view import EntryView
+from verbworker.client.entry_view import EntryView
 from verbworker.errors import TransientExternal
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind, StallKind
@@ -93,7 +94,7 @@ async def test_a_case_whose_first_job_was_lost_says_that_nothing_was_done(book: 
     assert await detector(book).note() == 1
 
     (stall,) = await Stalls(book.database).of_entry(entry_id)
-    assert stall.reason.startswith("no step was done since it began at ")
+    assert stall.reason.startswith("no step was done since it started at ")
 
 
 async def test_several_detectors_name_it_once(book: Casebook) -> None:
@@ -142,7 +143,7 @@ async def test_a_backoff_that_the_engine_never_ended_is_named(book: Casebook, mo
     async def fails(case: object, call: object) -> None:
         raise TransientExternal("nobody answered")
 
-    object.__setattr__(verb, "act", fails)
+    object.__setattr__(verb, "act", replace(verb.act, function=fails))
     job = await book.take("first", timeout_ms=3_600_000)
     await book.deliver(job)
     await book.frames.flush()

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from tests.support.counter import asking, beside
 from tests.support.engines import Gateway
 from tests.support.models import line
 from tests.support.rig import Rig, opened
+from tests.support.start_router import asking, beside
 from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb

@@ -98,7 +98,8 @@ GUARDS: dict[str, Guard] = {
         "verbworker.work.jobs.step_guard",
         "StepGuard.admit",
         _run_again,
-        faults=frozenset({"starve raft", "kill broker"}),
+        # A plain kill loses nothing, and while a broker starts nothing is handed out that it could lose.
+        faults=frozenset({"starve raft"}),
         also=(Hole("verbworker.work.jobs.step_guard", "StepGuard.check_in", _nothing),),
     ),
     # A worker that lost its lease cannot put its answer down.

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-_AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 _ENTRIES = "SELECT entry_id, request_key, status, last_seq FROM verbworker.runbook_entry"
 _TOKENS = "SELECT entry_id, kind FROM verbworker.parked_token WHERE closed_at IS NULL"
 _EFFECTS = "SELECT count(*) FROM parcel_effect"

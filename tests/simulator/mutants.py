@@ -17,7 +17,7 @@ from tests.simulator.store import STATEMENTS, Values
 from verbworker.background import poll_loop
 from verbworker.background.poll_loop import PollLoop
 from verbworker.stores.cases.instances import Instances
-from verbworker.work.jobs import step_guard
+from verbworker.work.jobs import perform, step_guard
 from verbworker.work.jobs.executor import Executor
 from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard, VisitIdentity
@@ -83,7 +83,7 @@ MUTANTS = {
         "issue 14, 2: only the engine's timeout hands a job out again, and it may be lost",
         "stuck, frame left started",
         "timeout lost, kill",
-        7,
+        6,
         _replace(Sweep, "sweep", wrong.sweeps_nothing),
     ),
     "errors in groups": _mutant(
@@ -107,7 +107,7 @@ MUTANTS = {
         "effect twice, payload wrong, call under two keys",
         "restored, timeout early",
         718,
-        _replace(step_guard, "once_nodes", lambda process: frozenset()),
+        _replace(step_guard, "once_nodes", lambda process, **how: frozenset()),
     ),
     "late delivery goes on": _mutant(
         "a delivery from before the records were lost takes the step from the job that the engine has now",
@@ -136,20 +136,27 @@ MUTANTS = {
         "asked again",
         "commands lost",
         67,
-        _replace(VisitIdentity, "is_certain", wrong.is_never_certain),
+        _replace(VisitIdentity, "identify", wrong.identifies_nothing),
+    ),
+    "visits by their payload": _mutant(
+        "a gate whose task got another key while a branch wrote the payload is another gate",
+        "asked again",
+        "commands lost",
+        5632,
+        _replace(step_guard, "single_visits_in", lambda content, process_id: frozenset()),
     ),
     "messages forgotten": _mutant(
         "a message that the engine forgot is not sent to the wait that it ended",
         "stuck",
         "restored",
-        1848,
+        1099,
         _replace(Bridge, "_wait_again", wrong.waits_in_vain),
     ),
     "nothing closed": _mutant(
         "issue 14, 7: frames of jobs that the engine dropped stay open",
         "frame left started, report left",
         "cancel, kill",
-        0,
+        2,
         _replace(Sweep, "_close", wrong.closes_nothing),
         _replace(Executor, "_close", wrong.closes_nothing),
     ),
@@ -157,7 +164,7 @@ MUTANTS = {
         "a claim that was overtaken records its outcome, and what is final may change",
         "effect twice",
         "control away, timeout early",
-        62,
+        98,
         *_UNFENCED,
     ),
     "takes live frames": _mutant(
@@ -172,7 +179,7 @@ MUTANTS = {
         "each run of a step has an idempotency key of its own",
         "call under two keys",
         "kill, engine lost",
-        3,
+        112,
         _replace(frames, "_taken", wrong.key_per_run),
     ),
     "tells before commit": _mutant(
@@ -181,7 +188,7 @@ MUTANTS = {
         "store lost, kill, store down",
         3,
         _replace(Transactional, "__init__", wrong.keeps_engine),
-        _replace(Transactional, "_move", wrong.tells_before_commit),
+        _replace(perform._VerbEnd, "store", wrong.tells_before_commit),
     ),
     "pops after commit": _mutant(
         "effect and verdict are two commits",
@@ -201,14 +208,14 @@ MUTANTS = {
         "a verdict that the engine did not hear is never sent again",
         "verdict never acknowledged, stuck",
         "kill, engine lost",
-        0,
+        3,
         _replace(Relay, "sweep", wrong.sends_nothing),
     ),
     "no replay": _mutant(
         "a stored verdict is not sent when its job comes again, and never by the relay",
         "stuck, verdict never acknowledged",
         "kill, engine lost",
-        0,
+        3,
         _replace(Relay, "sweep", wrong.sends_nothing),
         _replace(Redelivery, "_replay", wrong.replays_nothing),
     ),

@@ -125,6 +125,18 @@ SHAPES = {
             waits={"ask": ModelWait(Wait.HUMAN_GATE, "ask", gate=GATE)},
         ),
         _shape(
+            "review",
+            _task("one", "sim.book", "split"),
+            Node("split", "fork", ("ask", "left")),
+            Node("ask", "gate", ("meet",), USER_TASK),
+            _task("left", "sim.left", "meet"),
+            Node("meet", "join", ("last",)),
+            _task("last", "sim.close", "review"),
+            effects=(("sim.book", 0), ("sim.left", 0), ("sim.close", 0)),
+            has_gate=True,
+            waits={"ask": ModelWait(Wait.HUMAN_GATE, "ask", gate=GATE)},
+        ),
+        _shape(
             "stop",
             _task("one", "sim.book", "two"),
             _task("two", "sim.refuse", "stop"),

@@ -330,6 +330,24 @@ class SimulatedDatabase:
         if lost is not None:
             await self._lose(lost)
 
+    @asynccontextmanager
+    async def lazy_transaction(self) -> AsyncIterator["SimulatedLazyTransaction"]:
+        """A connection whose transaction begins with its first statement."""
+        transaction = SimulatedLazyTransaction(self, lambda: self._store.begin(self._process))
+        try:
+            yield transaction
+            session = transaction.connection.session
+            lost = None if session is None else await self._reach(session, "commit")
+        except BaseException:
+            if transaction.connection.session is not None:
+                transaction.connection.session.end()
+            raise
+        if session is not None:
+            session.commit()
+            self._tell("commit")
+        if lost is not None:
+            await self._lose(lost)
+
     def _tell(self, words: str) -> None:
         if self._store.told is not None:
             self._store.told(f"{'nobody' if self._process is None else self._process.name}: {words}")
@@ -358,33 +376,47 @@ class SimulatedConnection:
 
     def __init__(self, database: SimulatedDatabase, session: Session | None) -> None:
         self._database = database
-        self._session = session
+        self.session = session
 
     async def fetch(self, text: str, *args: object) -> list[Values]:
         """The rows of one statement."""
-        return await self._database.run(self._session, text, args)
+        return await self._database.run(self.session, text, args)
 
     async def fetchrow(self, text: str, *args: object) -> Values | None:
         """The first row."""
-        rows = await self._database.run(self._session, text, args)
+        rows = await self._database.run(self.session, text, args)
         return rows[0] if rows else None
 
     async def fetchval(self, text: str, *args: object) -> Any:
         """The first value of the first row."""
-        rows = await self._database.run(self._session, text, args)
+        rows = await self._database.run(self.session, text, args)
         return next(iter(rows[0].values())) if rows else None
 
     async def execute(self, text: str, *args: object) -> str:
         """One statement."""
-        await self._database.run(self._session, text, args)
+        await self._database.run(self.session, text, args)
         return ""
 
     async def executemany(self, text: str, args: Sequence[Sequence[object]]) -> None:
         """Several."""
         for row in args:
-            await self._database.run(self._session, text, row)
+            await self._database.run(self.session, text, row)
 
 
 def refuse(reason: str) -> StoreError:
     """What a constraint says."""
     return StoreError(reason, is_duplicate="unique constraint" in reason)
+
+
+class SimulatedLazyTransaction:
+    """Stands in for `LazyTransaction`."""
+
+    def __init__(self, database: SimulatedDatabase, make: Callable[[], Session]) -> None:
+        self.connection = SimulatedConnection(database, None)
+        self._make = make
+
+    async def begin(self) -> SimulatedConnection:
+        """Begin the transaction unless it has begun."""
+        if self.connection.session is None:
+            self.connection.session = self._make()
+        return self.connection

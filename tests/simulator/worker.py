@@ -71,10 +71,10 @@ class Boot:
         engine_id = engine.engine_id
         frames = Frames(control, engine_id=engine_id, owner=owner, lease=LEASE)
         heart = Leases(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
-        performance = VerbRun(cast(Any, None))  # no verb here needs a thread
+        verb_run = VerbRun(cast(Any, None))  # no verb here needs a thread
         dispatches = Dispatches(control, engine_id=engine_id, owner=owner)
         identity = InstanceIdentity(Instances(control), engine, dispatches)
-        self._executor = Executor(REGISTRY, engine, frames, pools, heart, performance, identity=identity)
+        self._executor = Executor(REGISTRY, engine, frames, pools, heart, verb_run, identity=identity)
         inbox = Inbox(control, engine_id=engine_id, owner=owner)
         reception = ListenerJobs(control, engine, identity)
         cancelling = Cancellation(control, dispatches, engine, every=_EVERY)

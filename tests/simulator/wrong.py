@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,8 +17,8 @@ from verbworker.job.job import Job
 from verbworker.job.outcome import Completed
 from verbworker.payload.boundary import variables_of
 from verbworker.stores.cases.instances import Instances
-from verbworker.stores.database import Connection
 from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.work.jobs import perform
 from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay, Verdicts
@@ -53,26 +54,29 @@ def key_per_run(s: Session, frame: Values, item: Values, *given: Any) -> Values:
 _init = Transactional.__init__
 
 
-def keeps_engine(self: Any, database: Any, frames: Any, performance: Any, engine: Any, popping: Any) -> None:
-    _init(self, database, frames, performance, engine, popping)
-    self._told_early = engine
+def keeps_engine(self: Any, database: Any, frames: Any, verb_run: Any, engine: Any, verdicts: Any) -> None:
+    _init(self, database, frames, verb_run, engine, verdicts)
+    frames.told_early = engine
 
 
-async def tells_before_commit(self: Any, connection: Connection, claim: Claim, completed: Completed) -> None:
-    try:
-        await self._told_early.complete(claim.job_key, variables_of(completed))
-    except EngineError:
-        return
+_store = perform._VerbEnd.store
+
+
+async def tells_before_commit(self: Any, transaction: Any, answer: object) -> Completed:
+    completed = await _store(self, transaction, answer)
+    with suppress(EngineError):
+        await self._frames.told_early.complete(self._claim.job_key, variables_of(completed))
+    return completed
 
 
 async def pops_after_commit(self: Any, entered: Any, claim: Claim, life: Any, policy: Any) -> Completed:
     """The verb's writes first, the verdict in a commit of its own."""
     limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
     async with self._database.transaction() as connection:
-        answer = await self._performance.perform(entered, claim, life, limit, GuardedConnection(connection))
+        answer = await self._verb_run.perform(entered, claim, life, limit, GuardedConnection(connection))
     async with self._database.transaction() as connection:
-        popping: Verdicts = self._popping
-        return await popping.pop_in(connection, entered, claim, answer)
+        verdicts: Verdicts = self._verdicts
+        return await verdicts.pop_in(connection, entered, claim, answer)
 
 
 _move = pops._move
@@ -126,8 +130,8 @@ async def finds_none(self: object, *given: object, **named: object) -> list[Any]
     return []
 
 
-async def is_never_certain(self: object, job: Job) -> bool:
-    return False
+async def identifies_nothing(self: object, job: Job, payload: bytes, on: object = None) -> None:
+    return None
 
 
 async def waits_in_vain(self: object, *given: object) -> bool:

@@ -38,8 +38,8 @@ def engine() -> MemoryEngine:
     return engine
 
 
-def cancelling(database: Database, engine: MemoryEngine | None = None, **options: float) -> Cancellation:
-    return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, **options)
+def cancelling(database: Database, engine: MemoryEngine | None = None, *, every: float = 2.0) -> Cancellation:
+    return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, every=every)
 
 
 async def started(database: Database, engine: MemoryEngine) -> Book:
@@ -59,12 +59,33 @@ async def test_without_an_engine_a_request_is_kept_for_the_workers(database: Dat
     assert (await book.entry()).status is Status.CANCELLED
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_a_cancel_names_the_steps_that_ran_and_that_their_outcome_is_unknown(
+    database: Database, engine: MemoryEngine, is_stopped: bool
+) -> None:
+    book = await started(database, engine)
+    instance_key = int(await book.value("SELECT instance_key FROM verbworker.workflow_instance"))
+    uid = await book.value("SELECT instance_uid FROM verbworker.workflow_instance")
+    async with working(database) as frames:
+        delivery = make_delivery(make_job(1, process_instance_key=instance_key), instance_uid=uid, mode="external")
+        claim = await claimed(frames, delivery)
+        await cancelling(database).cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+        if is_stopped:  # its worker heard of the cancel before the entry ended
+            await frames.close(claim.job_key, claim.epoch, code="JobGone", message="the engine dropped the job")
+
+        await cancelling(database, engine).drain(longer_than=SOON)
+
+    step = {"verb": "kyc.check", "idempotency_key": claim.idempotency_key, "mode": "external", "outcome": "unknown"}
+    (found,) = (await book.events())[-1].detail["running"]
+    assert {name: found[name] for name in step} == step
+
+
 async def test_what_is_performed_at_once_cannot_be_cancelled(database: Database) -> None:
     request = make_request(mode=EntryMode.SYNC)
     async with database.transaction() as connection:
         await Runbook(database).open_in(connection, request)
 
-    with pytest.raises(RequestConflict, match="performed at once"):
+    with pytest.raises(RequestConflict, match="performed immediately"):
         await cancelling(database).cancel(request.entry_id, tenant_id="default", by="ada", reason="x")
 
 

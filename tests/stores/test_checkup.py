@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from asyncpg import PostgresError
 
-from tests.support.clinic import grants
 from tests.support.databases import execute, plain
+from tests.support.doctor_app import grants
 from tests.support.postgres import run_apart
 from verbworker.stores import sql
 from verbworker.stores.checkup import FUNCTIONS, NEEDS

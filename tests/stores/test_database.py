@@ -1,6 +1,9 @@
 """The connection: which errors it turns into which, and what it never says."""
 
 import asyncio
+import gc
+import io
+import logging
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -8,8 +11,10 @@ import pytest
 
 from tests.support.databases import blocked, execute, plain
 from tests.support.postgres import Postgres
+from verbworker.app.logging import set_up
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.database import Database, connect, hide_password
+from verbworker.stores.database import Database, connect
+from verbworker.stores.dsn import hide_password
 
 SECRET = "s3cr3t-w0rd"
 BROKEN = {
@@ -143,7 +148,7 @@ STATES = {
     "3D000": (StoreUnavailable, "create the database, or check its name in VERBWORKER_DSN"),
     "42501": (StoreError, "grant it to the role; verbworker doctor names what is missing"),
     "53100": (StoreUnavailable, "make room on the server's disk"),
-    "53200": (StoreUnavailable, "give the server more memory, or less to do at once"),
+    "53200": (StoreUnavailable, "give the server more memory, or less concurrent work"),
     "53300": (StoreUnavailable, "raise max_connections"),
     "57P01": (StoreUnavailable, "see why the server was stopped"),
     "57P02": (StoreUnavailable, "see the server's log"),
@@ -247,6 +252,17 @@ async def test_a_transaction_that_is_cancelled_is_undone_and_gives_its_connectio
     assert row["effects"] == 0
 
 
+async def test_a_task_that_holds_a_connection_cannot_wait_for_a_second_one_of_its_pool(dsn: str) -> None:
+    async with Database(dsn, size=2) as database, Database(dsn, size=1) as other:
+        for hold in (database.acquire, database.transaction):
+            async with hold():
+                with pytest.raises(RuntimeError, match="pass it on"):
+                    await database.ping()
+                await asyncio.create_task(database.ping())
+                await other.ping()
+            await database.ping()
+
+
 async def test_a_transaction_that_is_cancelled_as_it_begins_leaves_no_trace(dsn: str) -> None:
     heard: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["message"]))
@@ -261,6 +277,32 @@ async def test_a_transaction_that_is_cancelled_as_it_begins_leaves_no_trace(dsn:
             assert await connection.fetchval("SELECT 1") == 1
 
     assert heard == []
+
+
+async def test_a_connection_that_is_given_up_as_it_opens_leaves_no_error_in_the_log(dsn: str) -> None:
+    # asyncpg 0.32 forgets a future of a connection that is cancelled between the socket and the answer about TLS; a
+    # worker that was suspended longer than it waits for a connection gives several up in that moment.
+    stream, root = io.StringIO(), logging.getLogger()
+    before = root.handlers[:], root.level, logging.raiseExceptions
+    set_up(as_json=False, level="info", stream=stream)
+    try:
+        for waited in range(60):
+            task = asyncio.create_task(_open_and_close(dsn))
+            for _ in range(waited % 20):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        await asyncio.sleep(0.1)
+        gc.collect()
+    finally:
+        root.handlers[:], root.level, logging.raiseExceptions = before
+
+    assert "never retrieved" not in stream.getvalue()
+
+
+async def _open_and_close(dsn: str) -> None:
+    async with connect(dsn):
+        pass
 
 
 async def _nothing(database: Database) -> None:

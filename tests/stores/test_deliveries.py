@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.desk import OTHER, Desk, beside, one_verb, opened, quick
 from tests.support.ledger import Account
+from tests.support.worker_boot import OTHER, Desk, beside, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.errors import StoreUnavailable, TransientExternal
 from verbworker.job.failpoint import Point

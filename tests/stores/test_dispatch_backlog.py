@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.casebook import case_registry
-from tests.support.counter import Counter, asking, counter
+from tests.support.start_router import Counter, asking, counter
 from verbworker import metrics
 from verbworker.contract.registry import Registry
 from verbworker.stores.database import Database
@@ -42,6 +42,24 @@ async def test_a_case_counts_until_the_engine_has_begun_it(desk: Counter) -> Non
     assert age is not None
     assert age > 0
     assert (shown("verbworker_waiting_starts"), shown("verbworker_waiting_starts_age_seconds")) == (0, 0)
+
+
+async def test_cases_that_the_engine_refuses_are_one_log_line_a_minute(
+    desk: Counter, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Nothing is deployed on this engine.
+    async with counter(desk.database, registry, MemoryEngine("empty")) as refused:
+        entries = [
+            await refused.router.invoke("backlog.case", {"name": name}, caller=asking()) for name in ("one", "two")
+        ]
+        for _ in range(3):
+            await desk.database.execute("UPDATE verbworker.dispatch SET next_at = now() - interval '1 second'")
+            await refused.dispatcher.drain()
+
+    said = [record.__dict__ for record in caplog.records if record.getMessage() == "not started yet"]
+    assert len(said) == 1
+    assert said[0]["entry_id"] in {str(entry.entry_id) for entry in entries}
+    assert "backlog-case" in said[0]["reason"]
 
 
 async def test_another_engines_cases_are_not_counted(desk: Counter, registry: Registry) -> None:

@@ -1,6 +1,6 @@
 """A transactional verb on the embedded engine: its writes, its verdict and the token's move are one commit."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -8,7 +8,9 @@ import pytest
 from tests.support.job_life import carried, crash, forked, started
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_registry
 from tests.support.rig import Rig, ToldEmbedded, opened
+from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.protocol import SameDatabase
+from verbworker.errors import StoreUnavailable
 from verbworker.job.failpoint import Point
 from verbworker.job.frame import FrameState
 from verbworker.stores.database import Database
@@ -35,15 +37,19 @@ async def jobs(rig: Rig) -> list[str]:
     return [row["type"] for row in rows]
 
 
-def stop_before_commit(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the worker die after the token was moved and before anything is committed."""
-    complete_in = engine.complete_in
+    for name in ("finish_in", "save_in"):
+        monkeypatch.setattr(Completion, name, _dying(getattr(Completion, name)))
 
-    async def dying(*args: Any) -> Callable[[], None]:
-        await complete_in(*args)
-        raise Crash
 
-    monkeypatch.setattr(engine, "complete_in", dying)
+def _dying(save: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    async def die(*args: Any) -> object:
+        if await save(*args) != "refused":
+            raise Crash
+        return "refused"
+
+    return die
 
 
 def test_the_engine_says_that_it_shares_the_verbs_database(dsn: str) -> None:
@@ -88,7 +94,7 @@ async def test_a_worker_that_dies_between_the_tokens_move_and_the_commit_leaves_
 ) -> None:
     await started(rig, DOMAIN, "book", "annotate")
     (job,) = await rig.take(f"{DOMAIN}.book")
-    stop_before_commit(rig.engine, monkeypatch)
+    stop_before_commit(monkeypatch)
 
     with pytest.raises(Crash):
         await rig.executor.execute(job)
@@ -141,3 +147,25 @@ async def test_two_branches_in_one_commit_each_join_once(rig: Rig) -> None:
     await rig.work(f"{DOMAIN}.book")
 
     assert await jobs(rig) == [f"{DOMAIN}.send"]
+
+
+@pytest.mark.req("TOK-07", "TST-10")
+async def test_a_verb_that_writes_nothing_is_one_statement_whose_lost_answer_is_looked_up(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await started(rig, DOMAIN, "annotate", "book")
+    (job,) = await rig.take(f"{DOMAIN}.annotate")
+    finish_in, states = Completion.finish_in, list[bool]()
+
+    async def lose_answer(self: Completion, connection: Any, verdict: Any) -> str:
+        states.append(connection.is_in_transaction())
+        await finish_in(self, connection, verdict)
+        raise StoreUnavailable("the connection was lost")
+
+    monkeypatch.setattr(Completion, "finish_in", lose_answer)
+    await rig.executor.execute(job)
+
+    frame = await rig.frame(job)
+    assert states == [False]
+    assert (frame.state, frame.runs, frame.acked_at is not None) == (FrameState.COMPLETED, 1, True)
+    assert await jobs(rig) == [f"{DOMAIN}.book"]

@@ -6,17 +6,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.counter import asking
 from tests.support.databases import value
 from tests.support.embedded import embedded
 from tests.support.eventually import eventually
 from tests.support.ledger import TABLE, Account, Provider, ledger_registry
 from tests.support.models import line
 from tests.support.start import begin
+from tests.support.start_router import asking
 from verbworker.app import settings as config
-from verbworker.app.client import open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import choose_engine, open_app
+from verbworker.client.resources import open_resources
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource
 from verbworker.model.weave import weave
@@ -80,7 +80,7 @@ async def test_a_worker_names_a_case_whose_job_was_handed_out_and_never_claimed(
         (deployed,) = await engine.deploy([Resource("settle.bpmn", woven.content)])
         deployments, sha256 = Deployments(database, engine_id=engine.engine_id), b"x" * 32
         await deployments.record(deployed, woven, resource="settle.bpmn", authored_sha256=sha256, by="tests")
-        async with open_client(quick, registry) as office:
+        async with open_resources(quick, registry) as office:
             entry = await office.router.invoke(workflow.name, {}, caller=asking())
         dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
         await Dispatcher(dispatches, Instances(database), engine).drain()

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support import desk as rooms
+from tests.support import worker_boot as rooms
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
-from tests.support.hall import TENANT, hall_registry, memory
-from tests.support.hall import opened as opened_hall
+from tests.support.gate_cases import TENANT, hall_registry, memory
+from tests.support.gate_cases import opened as opened_hall
 from tests.support.ledger import Account
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Ask, Start

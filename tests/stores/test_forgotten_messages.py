@@ -8,13 +8,14 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel
 
-from tests.support.counter import TENANT, asking, counter
+from tests.support.entries import entries_of
+from tests.support.start_router import TENANT, asking, counter
 from verblint.contracts.contract import Argument
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Start
-from verbworker.job.job import RESERVED, Job
+from verbworker.job.job import PAYLOAD, RESERVED, Job
 from verbworker.model.weave import PARK, UNPARK
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.dispatches import Dispatches
@@ -35,9 +36,17 @@ _MODEL = """<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/
 <bpmn:process id="mail-case" isExecutable="true"><bpmn:startEvent id="start"/><bpmn:receiveTask id="wait"/>
 <bpmn:exclusiveGateway id="way"/><bpmn:sequenceFlow id="a" sourceRef="start" targetRef="wait"/>
 <bpmn:sequenceFlow id="b" sourceRef="wait" targetRef="way"/>{}</bpmn:process></bpmn:definitions>"""
-LINE = _MODEL.format("").encode()
+_PAUSE = (
+    '<bpmn:intermediateCatchEvent id="pause"><bpmn:timerEventDefinition><bpmn:timeDuration>PT1H</bpmn:timeDuration>'
+    '</bpmn:timerEventDefinition></bpmn:intermediateCatchEvent><bpmn:sequenceFlow id="d" sourceRef="way"'
+    ' targetRef="pause"/>'
+)
+LINE = _MODEL.format(_PAUSE).encode()
 LOOP = _MODEL.format('<bpmn:sequenceFlow id="c" sourceRef="way" targetRef="wait"/>').encode()
-WAITS = '{"wait": {"kind": "external_signal", "name": "the papers", "message": "papers"}}'
+WAITS = (
+    '{"wait": {"kind": "external_signal", "name": "the papers", "message": "papers"},'
+    ' "pause": {"kind": "timer", "name": "a pause"}}'
+)
 
 
 class Case(BaseModel):
@@ -217,7 +226,7 @@ async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(room: Room
 
     assert (waits, sent) == ([back.element_instance_key], ["one"])
     assert await room.open_waits() == []
-    events = await room.runbook.events((await room.runbook.entries(TENANT))[0].entry_id)
+    events = await room.runbook.events((await entries_of(room.database, TENANT))[0].entry_id)
     assert [event.kind for event in events][-2:] == [Kind.PARKED, Kind.RESUMED]
 
 
@@ -240,3 +249,24 @@ async def test_where_it_may_be_another_visit_the_next_message_is_read(room: Room
 
     assert sent == []
     assert await room.states() == {"one": "consumed", "two": "consumed"}
+
+
+async def test_a_wait_that_is_entered_once_is_the_same_whatever_a_branch_wrote_meanwhile(room: Room) -> None:
+    payload = str(room.first.variables[PAYLOAD]).replace('"7"', '"8"')
+    again = replace(await room.anew(), variables={**room.first.variables, PAYLOAD: payload})
+    await room.park(again)
+    await room.messenger.tidy()
+    sent = room.sent()
+    await room.unpark(again)
+
+    assert sent == ["one"]
+    assert await room.states() == {"one": "consumed"}
+
+
+async def test_an_open_wait_goes_on_under_the_key_that_the_engine_gave_it_anew(room: Room) -> None:
+    once, again = [replace(await room.anew(), element_id="pause") for _ in range(2)]
+
+    await room.park(once)
+    await room.park(again)
+
+    assert await room.open_waits() == [again.element_instance_key]

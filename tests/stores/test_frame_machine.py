@@ -1,5 +1,6 @@
 """The twelve invariants of frames, held by the shipped SQL under random hands; and proof that the hands find a hole."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.frame_machine import FrameMachine
 from tests.support.frame_world import World
 from verbworker.stores import sql
+from verbworker.stores.database import connect
 
 EXAMPLES = int(os.environ.get("VERBWORKER_FRAME_EXAMPLES", "60"))
 STEPS = int(os.environ.get("VERBWORKER_FRAME_STEPS", "40"))
@@ -98,6 +100,39 @@ MUTANTS = {
         "WHERE $1::interval IS NOT NULL",
     ),
 }
+
+
+FUNCTION_MUTANTS = {
+    "one verdict ignores the fence": ("hold_claim", "AND frame.owner = boot AND frame.epoch = claim", ""),
+    "one verdict ignores the head": ("hold_claim", "AND head.hash = base", ""),
+}
+
+
+@pytest.mark.parametrize("mutant", FUNCTION_MUTANTS.values(), ids=FUNCTION_MUTANTS)
+async def test_a_hole_in_a_function_is_found(dsn: str, mutant: tuple[str, str, str]) -> None:
+    await break_function(dsn, *mutant)
+    world = await asyncio.to_thread(World, dsn)
+    machine = type("FrameMachine", (FrameMachine,), {"world": world})
+
+    def search() -> None:
+        run_state_machine_as_test(machine, settings=bounded(MUTANT_EXAMPLES, Phase.generate, fixed=True))
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # an assertion of the machine, or the database's own belt
+        await asyncio.to_thread(search)
+    await asyncio.to_thread(world.close)
+    assert isinstance(caught.value, AssertionError) or type(caught.value).__module__ == "verbworker.errors"
+
+
+async def break_function(dsn: str, name: str, old: str, new: str) -> None:
+    """Take a condition out of a function of the schema."""
+    async with connect(dsn) as connection:
+        text = await connection.fetchval(
+            "SELECT pg_get_functiondef(oid) FROM pg_proc"
+            " WHERE proname = $1 AND pronamespace = 'verbworker'::regnamespace",
+            name,
+        )
+        assert old in text, "this mutant no longer changes anything"
+        await connection.execute(text.replace(old, new))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)

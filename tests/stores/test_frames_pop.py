@@ -207,10 +207,22 @@ async def test_an_effect_and_its_verdict_are_one_commit(place: Place, frames: Fr
     async with place.database.transaction() as connection:
         await connection.execute("INSERT INTO effect VALUES (1)")
         await frames.pop_completed_in(connection, place.verdict(claim))
-        seen = await standing(frames)
+        seen = await asyncio.create_task(standing(frames))
 
     assert seen.state is FrameState.STARTED
     assert (await standing(frames)).state is FrameState.COMPLETED
+
+
+@pytest.mark.req("X-08")
+async def test_the_verdict_of_an_instance_that_is_not_the_pinned_one_is_fenced(place: Place, frames: Frames) -> None:
+    claim = await claimed(frames, place.delivery())
+    await place.database.execute("UPDATE verbworker.workflow_instance SET instance_key = instance_key + 1")
+
+    with pytest.raises(Fenced):
+        await frames.pop_completed(place.verdict(claim))
+    async with place.database.transaction() as connection:
+        with pytest.raises(Fenced):
+            await frames.pop_completed_in(connection, place.verdict(claim))
 
 
 @pytest.mark.req("X-08", "X-23")

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, Hall, hall_registry, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Start
 from verbworker.job.job import PAYLOAD, Job
@@ -44,6 +44,7 @@ LOOP_BY_ERROR = model(
     + '<bpmn:boundaryEvent id="edge" attachedToRef="step"><bpmn:errorEventDefinition/></bpmn:boundaryEvent>',
     *("start task_1", "task_1 step", "edge task_1", "step end"),
 )
+BESIDE_BRANCH = model('<bpmn:parallelGateway id="fork"/>' + TASK, "start fork", "fork task_1", "fork step")
 EACH = model(
     '<bpmn:userTask id="task_1"><bpmn:multiInstanceLoopCharacteristics isSequential="true"/></bpmn:userTask>',
     "start task_1",
@@ -167,6 +168,21 @@ async def test_where_it_may_be_another_visit_the_person_is_asked(hall: Hall, con
     await hall.desk.serve(await anew(hall, job))
 
     assert [one.verdict is None for one in await gates(hall, gate)] == [False, True]
+
+
+@pytest.mark.parametrize("content", [LINE, BESIDE_BRANCH])
+async def test_a_task_that_is_entered_once_is_the_same_visit_whatever_a_branch_wrote_meanwhile(
+    hall: Hall, engine: MemoryEngine, content: bytes
+) -> None:
+    await deploy(hall, content)
+    gate, job = await asked(hall)
+    await hall.decide(gate)
+    again = await anew(hall, job, **{PAYLOAD: str(job.variables[PAYLOAD]).replace('"A"', '"B"')})
+
+    await hall.desk.serve(again)
+
+    assert [one.token_id for one in await gates(hall, gate)] == [gate.token_id]
+    assert engine.jobs[again.key].state is JobState.COMPLETED
 
 
 async def test_another_payload_is_another_visit(hall: Hall) -> None:

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support import desk as rooms
+from tests.support import worker_boot as rooms
 from tests.support.eventually import eventually
-from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, Hall, hall_registry, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
@@ -287,9 +287,9 @@ async def test_the_second_decision_is_told_who_decided_what_and_when(hall: Hall)
 
 async def all_at_once(dsn: str, gate: HumanGate, acts: Sequence[Awaitable[HumanGate]]) -> list[object]:
     """Everybody stands before the gate when it is let go."""
-    async with Database(dsn, size=2) as watch:
-        async with watch.transaction() as connection:
-            await GateStore(watch).hold_in(connection, gate.token_id, TENANT)
+    async with Database(dsn, size=1) as holder, Database(dsn, size=1) as watch:
+        async with holder.transaction() as connection:
+            await GateStore(holder).hold_in(connection, gate.token_id, TENANT)
             waiting = asyncio.gather(*acts, return_exceptions=True)
             await eventually(lambda: _all_wait(watch, len(acts)))
         return list(await waiting)
@@ -359,7 +359,7 @@ async def test_a_decision_that_the_gate_does_not_take_changes_nothing(
     [
         ("fired", "its time was up"),
         ("ended", "the entry has ended"),
-        ("gone", "nobody waited there any more"),
+        ("gone", "the process no longer waited there"),
         ("resumed", "the work went on without it"),
     ],
 )
@@ -431,7 +431,7 @@ async def test_an_entry_at_several_gates_asks_which_one(hall: Hall) -> None:
     job = replace(hall.engine.jobs[gate.job_key].job, element_instance_key=77)  # type: ignore[attr-defined]
     await hall.desk.serve(job)
 
-    with pytest.raises(RequestConflict, match="stands at several gates, name one of them: review"):
+    with pytest.raises(RequestConflict, match="waits at several gates, name one of them: review"):
         await hall.gates.decide(gate.entry_id, "approve", by="anna", tenant_id=TENANT)
 
 
@@ -446,7 +446,7 @@ async def test_a_second_person_is_told_who_has_a_gate_in_hand(hall: Hall) -> Non
 
     assert (claimed.claimed_by, (await hall.kinds(gate.entry_id)).count(Kind.GATE_CLAIMED)) == ("anna", 1)
     for act in (hall.gates.claim(gate.token_id, "bob", TENANT), hall.decide(gate, by="bob")):
-        with pytest.raises(RequestConflict, match=r"is in the hand of anna since \d{4}-.* UTC; it can be released"):
+        with pytest.raises(RequestConflict, match=r"is claimed by anna since \d{4}-.* UTC; it can be released"):
             await act
 
 

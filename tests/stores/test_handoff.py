@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
 from tests.support.mail import DOCS, TENANT, Case, Mailroom, mailroom
 from verbworker import Call, PermanentContract, hand_off
@@ -45,6 +46,17 @@ async def test_a_step_of_one_case_ends_the_wait_of_another(room: Mailroom) -> No
 
     assert received is not None
     assert received.payload == {"pages": 1}
+
+
+async def test_what_is_handed_off_carries_the_trace_of_its_step(room: Mailroom) -> None:
+    sender = await room.case()
+    with TracerProvider(shutdown_on_exit=False).get_tracer("step").start_as_current_span("step") as step:
+        await send(room, sender)
+        trace_id = step.get_span_context().trace_id
+
+    (claimed,) = await room.claim()
+    assert claimed.traceparent is not None
+    assert claimed.traceparent.split("-")[1] == f"{trace_id:032x}"
 
 
 async def test_a_step_that_is_undone_has_sent_nothing(room: Mailroom) -> None:

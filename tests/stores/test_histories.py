@@ -160,7 +160,7 @@ async def test_a_release_is_kept_with_who_and_why(place: Place, frames: Frames, 
     event = (await read(histories)).events[-1]
 
     assert (event.kind, event.owner) == ("released", None)
-    assert event.facts == {"by": "eve", "reason": "it is mended", "retries_left": 3, "as_new": True}
+    assert event.facts == {"by": "eve", "reason": "it is mended", "retries_left": 2, "as_new": True}
 
 
 async def test_a_release_in_the_engine_is_told_apart(place: Place, frames: Frames, histories: Histories) -> None:

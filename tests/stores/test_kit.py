@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.desk import OTHER, VERB, one_verb
 from tests.support.ledger import Account
+from tests.support.worker_boot import OTHER, VERB, one_verb
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.errors import CannotRun, PermanentContract
@@ -48,7 +48,7 @@ async def test_a_verb_that_breaks_its_contract_is_an_incident_with_its_words(dsn
         ran = await kit.run(VERB, Account())
 
         assert ran.state is JobState.INCIDENT
-        assert ran.messages[0].startswith("PermanentContract Wrong: wrong (verb desk.act")
+        assert ran.messages[0].startswith("PermanentContract Wrong: wrong (at tests/stores/test_kit.py:")
 
 
 async def test_a_line_of_verbs_is_worked_through_step_by_step(dsn: str) -> None:

@@ -37,7 +37,7 @@ def overview(database: Database) -> Overview:
 async def pages(overview: Overview, limit: int) -> list[list[UUID]]:
     found, before = [], None
     while page := await overview.page("default", EVERYTHING, before=before, limit=limit):
-        found.append([listed.entry_id for listed in page])
+        found.append([listed.entry.entry_id for listed in page])
         before = page[-1].key
     return found
 
@@ -52,7 +52,7 @@ async def test_pages_follow_each_other_although_entries_came_at_the_same_moment_
     second = await overview.page("default", EVERYTHING, before=first[-1].key, limit=3)
     all_of_them = await pages(overview, 3)
 
-    assert not {one.entry_id for one in first} & {one.entry_id for one in second}
+    assert not {one.entry.entry_id for one in first} & {one.entry.entry_id for one in second}
     assert [len(page) for page in all_of_them] == [3, 3, 2]
     seen = {entry_id for page in all_of_them for entry_id in page}
     assert set(made) < seen
@@ -70,7 +70,7 @@ async def test_a_listed_entry_says_how_far_it_is_and_what_it_waits_for(database:
     (listed,) = await overview.page("default", EVERYTHING)
     counts = await overview.counts("default")
 
-    assert (listed.status, listed.progress.detailed) == (Status.PARKED, "2 of 2, awaiting reviewer")
+    assert (listed.entry.status, listed.progress.detailed) == (Status.PARKED, "3 of 3, awaiting reviewer")
     assert (counts[Status.PARKED], counts[Status.EXECUTING], counts[Status.COMPLETED]) == (1, 0, 0)
     assert await overview.count_events([book.entry_id]) == {book.entry_id: 5}
     assert await overview.page("globex", EVERYTHING) == []
@@ -96,17 +96,17 @@ async def test_what_waits_for_an_operator_is_a_held_job_or_one_that_nobody_knows
     async with working(database) as frames:
         await frames.pop_incident(await claimed(frames, make_delivery(make_job(1), known)), INCIDENT)
         await frames.pop_incident(await claimed(frames, make_delivery(make_job(2))), INCIDENT)
-    mine = await overview.troubles("default", strangers=False)
-    everything = await overview.troubles("default", strangers=True)
-    one = await overview.trouble("default", ENGINE, 1, strangers=False)
+    mine = await overview.troubles("default", without_entry=False)
+    everything = await overview.troubles("default", without_entry=True)
+    one = await overview.trouble("default", ENGINE, 1, without_entry=False)
 
     assert [(trouble.job_key, trouble.entry_id, trouble.fail_code) for trouble in mine] == [
         (1, book.entry_id, INCIDENT.code)
     ]
     assert {trouble.job_key for trouble in everything} == {1, 2}
     assert one == mine[0]
-    assert await overview.trouble("default", ENGINE, 2, strangers=False) is None
-    assert await overview.troubles("globex", strangers=False) == []
+    assert await overview.trouble("default", ENGINE, 2, without_entry=False) is None
+    assert await overview.troubles("globex", without_entry=False) == []
 
 
 async def test_the_load_tells_of_this_tenant_alone(database: Database, overview: Overview) -> None:
@@ -117,7 +117,10 @@ async def test_the_load_tells_of_this_tenant_alone(database: Database, overview:
     async with working(database) as frames:
         claim = await claimed(frames, make_delivery(make_job(1), known))
         await frames.pop_completed(make_verdict(claim, book.instance_uid))
-    load, other = await overview.load("default", strangers=False), await overview.load("globex", strangers=False)
+    load, other = (
+        await overview.load("default", without_entry=False),
+        await overview.load("globex", without_entry=False),
+    )
 
     assert (sum(load.arrivals.values()), dict(load.frames)) == (1, {"completed": 1})
     assert [(wait.kind, wait.waits) for wait in load.waits] == [("timer", 1)]
@@ -125,17 +128,17 @@ async def test_the_load_tells_of_this_tenant_alone(database: Database, overview:
     assert (other.arrivals, other.frames, other.waits, other.durations) == ({}, {}, (), ())
 
 
-async def test_the_pulse_changes_with_gates_and_letters(database: Database, overview: Overview) -> None:
-    before = await overview.pulse()
+async def test_the_fingerprints_change_with_gates_and_letters(database: Database, overview: Overview) -> None:
+    before = await overview.fingerprints()
     book = await Book.open(database)
     await book.park(book.token(1, Wait.HUMAN_GATE, gate="review", job_key=1))
-    after = await overview.pulse()
+    after = await overview.fingerprints()
     await database.execute("UPDATE verbworker.parked_token SET claimed_by = 'ann', claimed_at = clock_timestamp()")
-    taken = await overview.pulse()
+    taken = await overview.fingerprints()
     await database.execute(
         "INSERT INTO verbworker.dead_letter (tenant_id, code, reason, body, sent_by)"
         " VALUES ('default', 'invalid', 'r', 'b', 's')"
     )
 
     assert len({before["gates"], after["gates"], taken["gates"]}) == 3
-    assert (await overview.pulse())["letters"] != before["letters"] == taken["letters"]
+    assert (await overview.fingerprints())["letters"] != before["letters"] == taken["letters"]

@@ -146,5 +146,5 @@ async def test_a_refusal_that_is_not_about_the_key_is_no_mismatch(reused: Reused
     await reused.executor.execute(job)
 
     row = await reused.row("SELECT state::text, fail_class, fail_code FROM verbworker.job_frame")
-    assert row == ("failed", "TransientExternal", "StoreError")
+    assert row == ("failed", "UnexpectedError", "StoreError")
     assert reused.new.jobs[job.key].state is JobState.BACKING_OFF

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.support.frames import INCIDENT, RETRY, Place, claimed, make_delivery, make_job, standing
+from tests.support.frames import FAR, INCIDENT, RETRY, Place, claimed, make_delivery, make_job, standing
 from verbworker.engine.protocol import Start
 from verbworker.job.frame import FrameState, idempotency_key
+from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
 from verbworker.testing.memory import MemoryEngine
@@ -49,6 +50,20 @@ async def test_without_the_incidents_key_the_rest_is_left_to_the_person(held: He
     answer = await held.releases.release(held.wanted())
 
     assert (answer.done, "resolve its incident in the engine" in answer.sentence) == (True, True)
+
+
+async def test_an_entry_shows_a_released_job_until_the_engine_hands_it_out(
+    held: Held,
+) -> None:
+    runbook, entry_id = Runbook(held.place.database), held.place.instance.entry_id
+    before = await runbook.waiting_releases(entry_id)
+    await held.releases.release(held.wanted())
+    (waiting,) = await runbook.waiting_releases(entry_id)
+    await claimed(held.frames, make_delivery(make_job(held.key, at=FAR), held.place.instance))
+
+    assert (before, waiting.verb, waiting.job_key) == ([], "kyc.check", held.key)
+    assert "resolve it in the engine" in waiting.words
+    assert await runbook.waiting_releases(entry_id) == []
 
 
 @pytest.mark.req("JOB-06")

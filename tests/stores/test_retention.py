@@ -17,9 +17,10 @@ from verbworker.job.frame import FrameStep, decide
 from verbworker.runbook.export import check_entry
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.retention import RetiredRows
 from verbworker.stores.task_profiles import TaskProfileStore
-from verbworker.work.upkeep.retention import OTHER_OWNERS, RULES, Retention
+from verbworker.work.upkeep.retention import OTHER_OWNERS, RULES, Archiver
 
 TABLES = """
 SELECT schemaname || '.' || relname AS name
@@ -421,10 +422,10 @@ async def test_the_name_of_a_worker_that_runs_stays(past: Past) -> None:
     owner = uuid4()
     insert = "INSERT INTO verbworker.worker_boot VALUES ($1, 'w', 'h', 1, now(), clock_timestamp() - interval '1 year')"
     await past.database.execute(insert, owner)
-    kept = Retention(past.database, retention(past.database)._keep, owner=owner)
+    frames = Frames(past.database, engine_id="engine-1", owner=owner)
 
-    await kept.count()
-    await drop_all(kept)
+    await Archiver(frames).tidy()
+    await drop_all(retention(past.database))
 
     assert await past.labels("SELECT owner FROM verbworker.worker_boot") == [owner]
 

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.clinic import grants
-from tests.support.counter import asking, counter
 from tests.support.databases import execute
+from tests.support.doctor_app import grants
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_verbs, ledger_workflow
 from tests.support.models import line
 from tests.support.postgres import run_apart
+from tests.support.start_router import asking, counter
 from verblint.contracts.contract import Argument
 from verbworker.app import settings as config
 from verbworker.app.export_directory import exported_lines

@@ -9,9 +9,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support.counter import Counter, asking, counter
+from tests.support.entries import entries_of
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
+from tests.support.start_router import Counter, asking, counter
 from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
@@ -22,6 +23,7 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
+from verbworker.work.starts.await_end import await_end
 
 BOOK = "(ledger.book :amount 7)"
 SETTLE = "(ledger.settle :amount 7)"
@@ -37,7 +39,8 @@ def registry(provider: Provider) -> Registry:
     verbs = ledger_verbs(provider, "ledger")
     workflow = ledger_workflow(verbs, "ledger")
     args = {"amount": Argument(type="integer", required=True)}
-    return verbs.declare(replace(workflow, args=args, initial={"amount": "args.amount"}))
+    settle = replace(workflow, args=args, initial={"amount": "args.amount"})
+    return verbs.declare(settle, startable=[verb.name for verb in verbs])
 
 
 @pytest.fixture
@@ -174,7 +177,7 @@ async def test_what_does_not_fit_is_refused_before_anything_happens(
         await desk.router.invoke(what, args, caller=asking())
 
     assert str(refused.value).startswith(sentence)
-    assert await desk.runbook.entries("tests") == []
+    assert await entries_of(desk.database, "tests") == []
 
 
 @pytest.mark.req("REG-13")
@@ -189,7 +192,7 @@ async def test_a_workflow_is_not_started_from_inside_a_job(desk: Counter, regist
 
     (ended,) = await desk.runbook.events(entry.entry_id)
     assert (entry.status, ended.detail["code"]) == (Status.FAILED, "WorkflowVerbNested")
-    assert [found.verb for found in await desk.runbook.entries("tests")] == ["ledger.nest"]
+    assert [found.verb for found in await entries_of(desk.database, "tests")] == ["ledger.nest"]
 
 
 async def test_a_direct_verb_that_fails_leaves_an_entry_that_says_so_and_nothing_else(desk: Counter) -> None:
@@ -205,7 +208,7 @@ async def test_a_performer_who_lost_the_entry_changes_nothing(desk: Counter, pro
     provider.hold()
     slow = asyncio.create_task(desk.router.invoke("(ledger.annotate)", caller=asking("r-1")))
     await provider.reached.wait()
-    (entry,) = await desk.runbook.entries("tests")
+    (entry,) = await entries_of(desk.database, "tests")
     await desk.database.execute("UPDATE verbworker.runbook_entry SET lease_until = clock_timestamp() - interval '1 s'")
     taken = await desk.runbook.take(entry.entry_id, uuid4(), timedelta(seconds=60))
     provider.may_go_on.set()
@@ -225,7 +228,7 @@ async def test_a_blocking_verb_is_waited_for(database: Database, registry: Regis
     blocking.declare(replace(registry.workflows["ledger.settle"], wait="blocking"))
     async with counter(database, blocking, engine) as desk:
         asked = asyncio.create_task(desk.router.invoke(SETTLE, caller=asking()))
-        found = await eventually(lambda: desk.runbook.entries("tests"))
+        found = await eventually(lambda: entries_of(desk.database, "tests"))
         async with database.transaction() as connection:
             await desk.runbook.end_in(connection, found[0].entry_id, outcome=b"{}", detail={"result": "ok"})
 
@@ -235,7 +238,7 @@ async def test_a_blocking_verb_is_waited_for(database: Database, registry: Regis
 async def test_a_blocking_verb_that_takes_too_long_is_left_under_way(desk: Counter) -> None:
     entry = await desk.router.invoke(SETTLE, caller=asking())
 
-    assert (await desk.router.wait(entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
+    assert (await await_end(desk.runbook, entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
 
 
 @pytest.mark.req("ADP-02")

@@ -7,12 +7,11 @@ import pytest
 from asyncpg import IntegrityConstraintViolationError
 
 from tests.support.databases import blocked, execute, plain, value
-from tests.support.entries import INSTANCE_KEY, Book, make_request, told
+from tests.support.entries import INSTANCE_KEY, Book, entries_of, make_request, told
 from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
 from verbworker.errors import Fenced, StoreError
 from verbworker.job.frame import Delivery
 from verbworker.runbook.event import Kind, Status, Wait
-from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 
@@ -412,9 +411,8 @@ async def test_entries_are_listed_newest_first_and_by_status(database: Database)
     books = [await Book.open(database) for _ in range(3)]
     await ended(books[1], "ok")
 
-    runbook = Runbook(database)
-    newest = [entry.entry_id for entry in await runbook.entries("default")]
-    completed = [entry.entry_id for entry in await runbook.entries("default", status=Status.COMPLETED)]
+    newest = [entry.entry_id for entry in await entries_of(database, "default")]
+    completed = [entry.entry_id for entry in await entries_of(database, "default", Status.COMPLETED)]
     assert newest == [book.entry_id for book in reversed(books)]
     assert completed == [books[1].entry_id]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.desk import VERB, Desk, beside, one_verb, opened, quick
 from tests.support.ledger import EFFECTS, TABLE, Account
+from tests.support.worker_boot import VERB, Desk, beside, one_verb, opened, quick
 from verbworker.contract.verb import Call
 from verbworker.errors import TransientExternal, TransientInfrastructure
 from verbworker.job.failpoint import Point
@@ -361,7 +361,8 @@ async def test_a_failure_is_told_only_while_the_frame_is_surely_ours(dsn: str) -
         assert silent == ("failed", [])
         ((_, retries, message),) = desk.engine.failures
         assert (retries, outside.calls) == (2, 1)
-        assert message.startswith("TransientExternal Away: away (verb desk.act, entry ")
+        assert message.startswith("TransientExternal Away: away (at tests/")
+        assert " (verb desk.act, entry " in message
         assert message.endswith(f", frame {job.key})")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
+from tests.support.embedded_service import Workshop, workshop
 from tests.support.eventually import eventually
 from tests.support.outages import name_of, outages
-from tests.support.workshop import Workshop, workshop
 from verbworker import retrying
 from verbworker.app.probes import WorkerProbes
 from verbworker.background.poll_loop import PollLoop, Service, running

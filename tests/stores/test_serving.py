@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.entries import Book
 from tests.support.frames import ENGINE, make_job
-from tests.support.hall import GATE, TENANT, hall_registry, memory
-from tests.support.hall import opened as opened_hall
+from tests.support.gate_cases import GATE, TENANT, hall_registry, memory
+from tests.support.gate_cases import opened as opened_hall
 from tests.support.sweeping import GRACE, ROWS, leases_end, reconcile, serving, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import house

@@ -131,7 +131,59 @@ async def test_an_entry_of_which_nothing_is_under_way_stands_still(database: Dat
     (still,) = await found(database)
 
     assert (still.entry_id, still.kind, still.instance_key) == (book.entry_id, StallKind.JOB, INSTANCE_KEY)
-    assert [entry.entry_id for entry in await book.runbook.stuck("default", longer_than=HOUR)] == [book.entry_id]
+    assert [still.entry.entry_id for still in await book.runbook.stuck("default", longer_than=HOUR)] == [book.entry_id]
+
+
+LATE = "UPDATE verbworker.job_frame SET popped_at = now() - interval '2 hours' WHERE instance_uid = $1"
+STUCK = {
+    "it waits to be started: no process kyc": [
+        "UPDATE verbworker.dispatch SET done_at = NULL, created_at = now() - interval '2 hours', "
+        "last_error = 'no process kyc' WHERE instance_uid = $1"
+    ],
+    "it waits to be started; no engine was asked, or none answered": [
+        "UPDATE verbworker.dispatch SET done_at = NULL, created_at = now() - interval '2 hours' WHERE instance_uid = $1"
+    ],
+    "kyc.check is held for a person: no reason (job 1)": [frame("incident"), LATE],
+    "the engine has not taken the result of kyc.check": [frame("completed", outcome="'bpmn_error'"), LATE],
+    "the engine has not taken the decision at review": [
+        DECISION.format(NULL, NULL),
+        "UPDATE verbworker.gate_decision SET decided_at = now() - interval '2 hours' WHERE instance_uid = $1",
+    ],
+    "the engine has not taken the cancel request": [
+        ENTRY.format("cancel_requested_at = clock_timestamp() - interval '2 hours'")
+    ],
+    "the engine has it, and nothing of it is under way": [],
+}
+
+
+@pytest.mark.parametrize("reason", STUCK)
+async def test_an_entry_that_should_have_moved_is_listed_with_the_reason(database: Database, reason: str) -> None:
+    book = await quiet(database)
+    for statement in STUCK[reason]:
+        await database.execute(statement, book.instance_uid)
+
+    (still,) = await book.runbook.stuck("default", longer_than=HOUR)
+
+    assert (still.entry.entry_id, still.reason) == (book.entry_id, reason)
+    assert await book.runbook.stuck("another", longer_than=HOUR) == []
+
+
+async def test_a_job_without_a_frame_that_is_held_is_listed_with_the_reason(database: Database) -> None:
+    book = await quiet(database)
+    await book.park(book.token(kind=Wait.INCIDENT, reason="the message is unknown"))
+    await database.execute("UPDATE verbworker.parked_token SET opened_at = now() - interval '2 hours'")
+
+    (still,) = await book.runbook.stuck("default", longer_than=HOUR)
+
+    assert still.reason == "it is held for a person: the message is unknown"
+
+
+async def test_an_entry_that_has_ended_is_not_stuck(database: Database) -> None:
+    book = await quiet(database)
+    for statement in (frame("incident"), LATE, ENTRY.format("status = 'cancelled', ended_at = clock_timestamp()")):
+        await database.execute(statement, book.instance_uid)
+
+    assert await book.runbook.stuck("default", longer_than=HOUR) == []
 
 
 @pytest.mark.parametrize("statement", UNDER_WAY.values(), ids=UNDER_WAY)

@@ -126,6 +126,22 @@ async def test_where_two_tokens_may_stand_a_job_beside_another_runs_and_a_later_
     assert await guarded.admit(2, claim, at=acked + 5000) == claim
 
 
+@pytest.mark.req("X-08")
+async def test_two_tokens_are_told_apart_only_by_a_job_that_the_engine_had(guarded: Guarded) -> None:
+    await guarded.deploy(FORKED)
+    await guarded.frames.pop_completed(guarded.place.verdict(await guarded.claim(1)))
+    claim = await guarded.claim(2)
+
+    with pytest.raises(TransientInfrastructure, match="has not confirmed the verdict of job 1"):
+        await guarded.admit(2, claim)
+    guarded.frames.acknowledge(1, "gone")
+    await guarded.frames.flush()
+    with pytest.raises(PermanentContract) as held:
+        await guarded.admit(2, claim)
+
+    assert held.value.code == "StepAmbiguous"
+
+
 async def test_of_a_model_that_is_not_on_record_a_step_that_was_done_is_held(guarded: Guarded) -> None:
     await guarded.done(1)
     claim = await guarded.claim(2)

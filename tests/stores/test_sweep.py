@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.support.desk import VERB, Desk, one_verb, opened, quick
 from tests.support.frames import make_delivery
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.sweeping import die, leases_end, reconcile, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import House, house
+from tests.support.worker_boot import VERB, Desk, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.app import wiring as app
 from verbworker.app.settings import Settings
@@ -199,7 +199,7 @@ async def test_a_job_that_keeps_killing_its_worker_is_held_without_another_deliv
         assert (frame.state, frame.fail_code, frame.runs) == (FrameState.INCIDENT, "CrashLoop", 2)
         assert frame.reported_at is not None
         assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.INCIDENT, 2)
-        assert "CrashLoop: the verb was begun 2 times" in desk.known(job).messages[-1]
+        assert "CrashLoop: the verb was started 2 times" in desk.known(job).messages[-1]
 
 
 @pytest.mark.parametrize("case", ["hold", "window"])

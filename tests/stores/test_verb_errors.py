@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from tests.support.desk import Desk, one_verb, opened, quick
 from tests.support.ledger import TABLE, Account
+from tests.support.worker_boot import Desk, one_verb, opened, quick
 from verbworker.contract.verb import Call, Db
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.testing.memory import JobState

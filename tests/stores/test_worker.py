@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 
 from tests.support.databases import plain
-from tests.support.desk import VERB, ToldEngine, one_verb
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.start import begin
+from tests.support.worker_boot import VERB, ToldEngine, one_verb
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.contract.registry import Registry

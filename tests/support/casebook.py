@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
-from tests.support.counter import TENANT, asking, counter
 from tests.support.eventually import eventually
 from tests.support.rig import PATIENCE_MS, Heard
 from tests.support.rig import opened as opened_rig
+from tests.support.start_router import TENANT, asking, counter
 from verblint.contracts.contract import Argument, Flag, FlagType, Gate
 from verbworker.contract.flags import FlagContract
 from verbworker.contract.message import Message
@@ -309,8 +309,8 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
         handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, reception).handlers()
         handlers += [Completion(known, database, reception, cancelling), GateJobs(known, engine, database)]
         threads = ThreadPoolExecutor(2)
-        databases, performance = Databases(database, database), VerbRun(threads)
-        executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, identity=identity)
+        databases, verb_run = Databases(database, database), VerbRun(threads)
+        executor = Executor(known, engine, rig.frames, databases, rig.heart, verb_run, identity=identity)
         book = Casebook(
             domain=domain,
             message=message,

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from verbworker.cli.lazy_commands import PLACES
@@ -18,7 +19,8 @@ PLACEHOLDERS = {
 
 def misuse(words: Sequence[str]) -> str | None:
     """What is wrong with the words behind `verbworker`, or None when they can be read: commands, options, values."""
-    given = [PLACEHOLDERS.get(word, word) for word in words]
+    # What follows is the shell's.
+    given = [PLACEHOLDERS.get(word, word) for word in takewhile(lambda word: word != ">", words)]
     if not given or given[0] not in PLACES:
         return f"there is no command {' '.join(given[:1])}"
     return _misuse(PLACES[given[0]].load(given[0]), given[0], given[1:])

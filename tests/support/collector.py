@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.http_server import served
@@ -11,16 +12,21 @@ from tests.support.ports import LOOPBACK
 
 
 class Collector:
-    """The spans received so far, by attribute."""
+    """The spans received so far, by attribute, and the names of metrics."""
 
     def __init__(self) -> None:
         self.spans: list[dict[str, object]] = []
+        self.metrics: set[str] = set()
         self.bodies: list[bytes] = []
         self.address = ""
 
-    def take(self, body: bytes) -> None:
+    def take(self, path: str, body: bytes) -> None:
         """Read one export."""
         self.bodies.append(body)
+        if path == "/v1/metrics":
+            for described in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                self.metrics |= {metric.name for scope in described.scope_metrics for metric in scope.metrics}
+            return
         request = ExportTraceServiceRequest.FromString(body)
         for resource in request.resource_spans:
             for scope in resource.scope_spans:
@@ -37,7 +43,7 @@ def collector() -> Iterator[Collector]:
 
     class Reception(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            kept.take(self.rfile.read(int(self.headers["Content-Length"])))
+            kept.take(self.path, self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

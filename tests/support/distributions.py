@@ -69,7 +69,7 @@ def borrow_dependencies(folder: Path) -> Path:
 def offline(wheels: Path, dependencies: Path) -> Mapping[str, str]:
     """The environment of somebody for whom pip finds our wheels in a folder and all else installed already."""
     return {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin", "/usr/sbin"]),
         "PYTHONPATH": str(dependencies),
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(wheels),

@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.support.frames import ENGINE, FIRST
-from verbworker.runbook.event import Entry, EntryMode, Event, ParkedToken, Wait
+from verbworker.runbook.event import Entry, EntryMode, Event, ParkedToken, Status, Wait
 from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.cases.overview import Filter, Overview
 from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
 
@@ -121,3 +122,8 @@ class Book:
 def told(event: Event, *names: str) -> dict[str, Any]:
     """Some fields of what an event says."""
     return {name: json.loads(json.dumps(event.detail)).get(name) for name in names}
+
+
+async def entries_of(database: Database, tenant: str, status: Status | None = None) -> list[Entry]:
+    """A tenant's entries as every surface lists them, newest first."""
+    return [listed.entry for listed in await Overview(database).page(tenant, Filter(status=status))]

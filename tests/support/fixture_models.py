@@ -15,6 +15,7 @@ from verblint.contracts.contract_files import read_contracts
 from verblint.linter import inspect
 from verblint.report import Finding, Severity
 from verblint.rule import Rule
+from verblint.rules.index import rules_of
 from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"
@@ -48,7 +49,8 @@ class FixtureModel:
 
     def findings(self, chosen: Iterable[Rule] | None = None) -> list[Finding]:
         """What the chosen rules find in it, or all rules."""
-        return list(inspect(self.content, self.name, self.settings, self.contracts, chosen).findings)
+        choose = rules_of if chosen is None else lambda _: chosen
+        return list(inspect(self.content, self.name, self.settings, self.contracts, choose).findings)
 
     def errors(self) -> list[Finding]:
         """The findings that would keep it from being deployed."""

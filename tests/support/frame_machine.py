@@ -230,11 +230,23 @@ class FrameMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_based_on_head=st.sampled_from([True, True, False]))
     def complete(self, data: st.DataObject, is_based_on_head: bool) -> None:
-        claim = self.some_claim(data)
+        self.pop(self.some_claim(data), self.head if is_based_on_head else FIRST)
+
+    @precondition(lambda self: len(self.jobs) + 2 <= MOST_JOBS)
+    @rule(hand=hands, first=st.sampled_from(TREATMENTS), second=st.sampled_from(TREATMENTS))
+    def complete_two_branches(self, hand: int, first: tuple[str, str], second: tuple[str, str]) -> None:
+        """Two jobs read one head and both complete: the second one must merge first."""
+        base = self.head
+        self.deliver(hand, first)
+        self.deliver(hand, second)
+        earlier, later = self.claims[-2:]
+        self.pop(earlier, base)
+        self.pop(later, base)
+
+    def pop(self, claim: Claim, base: bytes) -> None:
         job, frame = self.jobs[claim.job_key], self.frame_of(claim)
         self.count += 1
         output = f"{claim.job_key}:{claim.epoch}:{self.count}".encode()
-        base = self.head if is_based_on_head else FIRST
         try:
             popped = self.run(self._act(job, self.of(claim), make_verdict(claim, self.uid, base=base, output=output)))
         except Fenced:
@@ -254,7 +266,13 @@ class FrameMachine(RuleBasedStateMachine):
         try:
             async with self.world.database.transaction() as connection:
                 await connection.execute("INSERT INTO effect VALUES ($1)", job.key)
-                if not await frames.pop_completed_in(connection, verdict):
+                if job.mode == "external":  # their verdicts are stored in batches
+                    (popped,) = await frames._pop_all_in(connection, [verdict])
+                    if popped is None:
+                        raise Fenced(f"job {job.key} was claimed by another worker")
+                else:
+                    popped = await frames.pop_completed_in(connection, verdict)
+                if not popped:
                     raise LookupError
         except LookupError:
             return False

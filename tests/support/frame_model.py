@@ -53,12 +53,14 @@ class ModelFrame:
                 self.runs, self.infra_runs, self.is_due = self.runs - 1, self.infra_runs + 1, True
             case "stop":
                 self.end("incident")
+                self.retries_left = 0
             case _:
                 self.end("completed")
 
     def release(self, new_key: str | None) -> None:
         """A person lets it run again (T12), with a new key as new (T13)."""
         self.state, self.is_due, self.runs, self.infra_runs = "failed", True, 0, 0
+        self.retries_left = max(self.retries_left, 1)
         if new_key is not None:
             self.generation, self.key, self.is_in_window = self.generation + 1, new_key, True
 
@@ -139,6 +141,7 @@ class ModelJob:
         assert self.frame is not None
         self.frame.state, self.frame.acked, self.frame.is_due = "failed", True, True
         self.frame.epoch, self.frame.owner = self.frame.epoch + 1, owner
+        self.frame.retries_left = max(self.frame.retries_left, 1)
 
     def step(self, act: int, owner: UUID) -> FrameStep:
         """What the decision table says of a delivery that claimed nothing."""

@@ -15,8 +15,8 @@ from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
 from verbs import registry
 from verbworker.app import wiring as app
-from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
+from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message
 from verbworker.engine.protocol import Engine
 from verbworker.profile.verify.models import open_linter, read_models
@@ -47,7 +47,7 @@ class World:
     address: str
     settings: Settings
     database: Database
-    office: Client
+    office: Resources
     gates: Gates
     ingress: Ingress
     letters: DeadLetters
@@ -248,7 +248,7 @@ async def opened_world(
     """
     given = {"engine_id": f"kyc-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0, "poll_wait": 1, **settings}
     settled = Settings.model_validate({"dsn": dsn, **given})
-    async with Database(dsn, size=4) as database, open_client(settled, registry) as office:
+    async with Database(dsn, size=4) as database, open_resources(settled, registry) as office:
         await database.execute(TABLES.read_text())
         letters = DeadLetters(database)
         ingress = Ingress(Inbox(database, engine_id=settled.cluster(), owner=uuid4()), letters)

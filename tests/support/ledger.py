@@ -49,7 +49,7 @@ class Provider:
 def ledger_registry(provider: Provider, domain: str = "ledger") -> Registry:
     """Verbs of both modes that work and fail in every way, all allowed to one workflow verb."""
     verbs = ledger_verbs(provider, domain)
-    verbs.declare(ledger_workflow(verbs, domain))
+    verbs.declare(ledger_workflow(verbs, domain), startable=[verb.name for verb in verbs])
     return verbs
 
 

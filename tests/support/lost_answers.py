@@ -192,7 +192,7 @@ def lossy(engine: Engine, losses: Losses) -> None:
 def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
     """Have an engine in our own database lose the answers to the commits that start instances and complete jobs."""
     listen(engine, losses)
-    start_with, complete_in = engine.start_with, engine.complete_in
+    start_with, prepare_completion = engine.start_with, engine.prepare_completion
 
     async def strike(connection: Any, loss: Loss) -> None:
         # The proxy knows a connection by the port that the server sees.
@@ -212,13 +212,33 @@ def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
 
         return await start_with(starts, noted)
 
-    async def lossy_complete_in(connection: Any, job_key: int, variables: Any) -> Any:
-        wake = await complete_in(connection, job_key, variables)
-        if (lost := losses.lost_now("complete", job_key)) is not None:
-            await strike(connection, lost)
-        return wake
+    async def lossy_prepare_completion(job_key: int, variables: Any) -> Any:
+        return LossyCompletion(await prepare_completion(job_key, variables), job_key)
 
-    vars(engine).update(start_with=lossy_start_with, complete_in=lossy_complete_in)
+    class LossyCompletion:
+        """A completion whose commit may lose its answer."""
+
+        def __init__(self, completion: Any, job_key: int) -> None:
+            self._completion = completion
+            self._job_key = job_key
+            self.end = completion.end
+
+        async def finish_in(self, connection: Any, verdict: Any) -> str:
+            answer = await self._completion.finish_in(connection, verdict)
+            if answer == "done":
+                await self._strike(connection)
+            return str(answer)
+
+        async def save_in(self, connection: Any) -> None:
+            await self._completion.save_in(connection)
+            await self._strike(connection)
+
+        async def _strike(self, connection: Any) -> None:
+            if (lost := losses.lost_now("complete", self._job_key)) is not None:
+                assert connection.is_in_transaction(), "the verb of this world writes, so a commit follows"
+                await strike(connection, lost)
+
+    vars(engine).update(start_with=lossy_start_with, prepare_completion=lossy_prepare_completion)
 
 
 def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest: GatewayProxy, apart: Gateway) -> None:

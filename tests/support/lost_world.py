@@ -11,16 +11,16 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
-from tests.support.desk import quick
 from tests.support.drawing import Drawing
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
+from tests.support.worker_boot import quick
 from verblint.contracts.contract import Argument, Gate
-from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, open_app
 from verbworker.background.poll_loop import PollLoop
+from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
@@ -176,7 +176,7 @@ class LostWorld:
     outside: Outside
     engines: Sequence[Engine]
     database: Database
-    office: Client
+    office: Resources
     apps: Sequence[App]
     patience: float = PATIENCE
     _hurried_at: float = float("-inf")
@@ -362,7 +362,7 @@ async def lost_world(
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(dsn, size=4))
-        office = await stack.enter_async_context(open_client(own, registry))
+        office = await stack.enter_async_context(open_resources(own, registry))
         await database.execute("CREATE TABLE effect (verb text NOT NULL)")
         apps = [await stack.enter_async_context(open_app(settings, registry, engine)) for engine in engines]
         await _deploy(engines[0], database, registry, domain)

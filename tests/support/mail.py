@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from tests.support.databases import execute
 from tests.support.frames import ENGINE, make_instance
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -41,6 +42,23 @@ def make_message(**changes: Any) -> Message:
         "payload": {"pages": 3},
     }
     return Message.model_validate({**fields, **changes})
+
+
+MODEL = f"""<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="urn:tests">
+<message id="docs" name="{DOCS}"/>
+<process id="kyc" isExecutable="true">
+<startEvent id="start"><messageEventDefinition messageRef="docs"/></startEvent>
+</process></definitions>"""
+_DEPLOY = """
+INSERT INTO verbworker.process_deployment
+  (engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven_sha256, woven, deployed_by)
+VALUES ($1, 1, 'kyc', 1, 'kyc.open-case', 'kyc.bpmn', sha256($2), sha256($2), $2, 'tests')
+"""
+
+
+async def deploy_model(dsn: str, engine_id: str, message: str = DOCS) -> None:
+    """Record that a process is deployed which takes the message."""
+    await execute(dsn, _DEPLOY, engine_id, MODEL.replace(DOCS, message).encode())
 
 
 def make_registry(*, message: str = DOCS, process: str = "kyc") -> Registry:
@@ -155,7 +173,7 @@ async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[
         inbox = Inbox(database, engine_id=ENGINE, owner=uuid4())
         letters = DeadLetters(database)
         messenger = MessageDelivery(known, inbox, letters, engine)
-        ingress = Ingress(inbox, letters, messenger=messenger)
+        ingress = Ingress(inbox, letters, delivery=messenger)
         counter = MessageCounter(known, inbox, letters, engine)
         yield Mailroom(database, engine, inbox, letters, messenger, ingress, counter, Runbook(database))
 

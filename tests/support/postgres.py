@@ -39,7 +39,8 @@ _SETTINGS = {
 class Postgres:
     """One Postgres server of our own: on loopback, in memory, gone when stopped."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, *, binaries: Path | None = None) -> None:
+        self._binaries = binaries
         self._settings = {**_SETTINGS, **(settings or {})}
         self._user = NOBODY if os.geteuid() == 0 else None
         self.directory = fresh_directory("postgres")
@@ -61,7 +62,7 @@ class Postgres:
     def start(self) -> "Postgres":
         """Make the data directory, start the server, return when it takes connections."""
         try:
-            self._bin = _binaries(self.directory, self._user)
+            self._bin = self._binaries or _binaries(self.directory, self._user)
             self._port = free_ports(1)[0]
             self._initialise()
             self._launch()

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from tests.support.models import line
 from verbworker.contract.registry import Registry
 from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Engine, Resource
 from verbworker.engine.zeebe.connection import GatewayAddress
@@ -70,14 +71,27 @@ class ToldEmbedded(EmbeddedEngine):
         await super().complete(job_key, variables)
         self.completions.append((job_key, dict(variables)))
 
-    async def complete_in(self, connection: Any, job_key: int, variables: Any) -> Callable[[], None]:
-        wake = await super().complete_in(connection, job_key, variables)
+    async def prepare_completion(self, job_key: int, variables: Any) -> Completion:
+        prepared = await super().prepare_completion(job_key, variables)
+        return KeptCompletion(
+            prepared.parts,
+            prepared.command,
+            prepared.turn,
+            prepared.version,
+            noted=lambda: self.completions.append((job_key, dict(variables))),
+        )
 
-        def committed() -> None:
-            wake()
-            self.completions.append((job_key, dict(variables)))
 
-        return committed
+@dataclass(slots=True)
+class KeptCompletion(Completion):
+    """A completion that tells when it is committed."""
+
+    noted: Callable[[], None] = lambda: None
+
+    def end(self, *, is_saved: bool) -> None:
+        Completion.end(self, is_saved=is_saved)
+        if is_saved:
+            self.noted()
 
 
 class ToldInline(InlineEngine):

@@ -31,6 +31,11 @@ class Trail:
         """The processes that still run, by what they are."""
         return [found for process in psutil.process_iter() if (found := self._shown(process))]
 
+    def pid_of(self, words: str) -> int:
+        """The one process whose command has these words."""
+        (pid,) = [process.pid for process in psutil.process_iter() if words in self._shown(process)]
+        return int(pid)
+
     def _shown(self, process: psutil.Process) -> str:
         try:
             # Postgres writes its state where its variables were, so it is known by its folder.

@@ -115,6 +115,10 @@ def make_shop(folder: Path, suffix: str, *, mode: str = "external", integrity: s
     (folder / "shop.py").write_text(_MODULE.format(verb=shop.verb, mode=mode))
     contract = _CONTRACT.format(verb=shop.verb, process=shop.process, integrity=integrity)
     (folder / "contracts" / "order.yaml").write_text(contract)
+    # People may start the step by itself.
+    (folder / "contracts" / "charge.yaml").write_text(
+        f"verb: {shop.verb}\nversion: 1\nargs:\n  item: {{type: string, required: true}}\n"
+    )
     return shop
 
 

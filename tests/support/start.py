@@ -10,7 +10,9 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine, Start
 from verbworker.model import start_variables as beginning
 from verbworker.payload.signature import KeyRing
+from verbworker.runbook.event import EntryMode
 from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
 
 TENANT = "tests"
@@ -42,8 +44,9 @@ async def prepare(
     *,
     ring: KeyRing | None = None,
     correlation: Mapping[str, str] | None = None,
+    has_entry: bool = False,
 ) -> Prepared:
-    """Make an instance known with its first payload; nothing is started yet."""
+    """Make an instance known with its first payload, and perhaps its entry in the runbook; nothing is started yet."""
     ready = beginning.begin(
         workflow,
         data,
@@ -53,22 +56,41 @@ async def prepare(
         at=datetime.now(UTC),
         ring=ring if workflow.integrity == "signed" else None,
     )
-    await Instances(database).open(
-        Instance(
-            instance_uid=ready.instance_uid,
-            tenant_id=TENANT,
-            entry_id=ready.entry_id,
-            verb=workflow.name,
-            verb_version=str(workflow.version),
-            payload_schema=workflow.schema,
-            engine_id=engine_id,
-            process_id=workflow.process,
-            payload=ready.content,
-            correlation={**ready.correlation, **(correlation or {})},
-        )
+    instance = Instance(
+        instance_uid=ready.instance_uid,
+        tenant_id=TENANT,
+        entry_id=ready.entry_id,
+        verb=workflow.name,
+        verb_version=str(workflow.version),
+        payload_schema=workflow.schema,
+        engine_id=engine_id,
+        process_id=workflow.process,
+        payload=ready.content,
+        correlation={**ready.correlation, **(correlation or {})},
     )
+    async with database.transaction() as connection:
+        if has_entry:
+            assert await Runbook(database).open_in(connection, _request(instance))
+        await Instances(database).open_in(connection, instance)
     variables = {**ready.variables, **(correlation or {})}
     return Prepared(ready.instance_uid, ready.entry_id, variables)
+
+
+def _request(instance: Instance) -> Request:
+    return Request(
+        entry_id=instance.entry_id,
+        tenant_id=instance.tenant_id,
+        request_key=None,
+        request_hash=b"asked",
+        verb=instance.verb,
+        verb_version=instance.verb_version,
+        mode=EntryMode.DURABLE,
+        sentence=f"Run {instance.verb}",
+        invocation=f"({instance.verb})",
+        args=b"{}",
+        asked_by="tests",
+        process_id=instance.process_id,
+    )
 
 
 async def begin(

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from tests.support.counter import asking, counter
+from tests.support.start_router import asking, counter
 from tests.support.trip import DEEDS, PLACES, TABLE
 from verblint.names import COMPENSATE
 from verbworker.background.poll_loop import run_all
@@ -75,12 +75,12 @@ class House:
         """Another worker; `alone` it writes by itself, otherwise what is around it sees to that."""
         owner, pools = uuid4(), Databases(self.database, self.database)
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner, lease=lease)
-        heart, performance = Leases(frames, self.engine, engine_timeout_ms=60_000), VerbRun(self._threads)
-        executor = Executor(self.registry, self.engine, frames, pools, heart, performance, ring=self.ring)
+        heart, verb_run = Leases(frames, self.engine, engine_timeout_ms=60_000), VerbRun(self._threads)
+        executor = Executor(self.registry, self.engine, frames, pools, heart, verb_run, ring=self.ring)
         dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
         identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
         desk = CompensationJobs(
-            *(self.registry, self.engine, pools, performance),
+            *(self.registry, self.engine, pools, verb_run),
             owner=owner,
             lease=lease,
             timeout=timeout,

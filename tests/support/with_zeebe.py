@@ -5,19 +5,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import FrameType
 
 from tests.support.errors import Broken, Unavailable
+from tests.support.progress import progress
 from tests.support.zeebe import Broker
 from tests.support.zeebe_home import VERSION
 
 
 def main(command: Sequence[str]) -> int:
     """The command's exit code; 2 when there can be no broker here."""
-    print(f"starting Zeebe {VERSION}; the first time on a machine it is fetched through Maven", flush=True)
     signal.signal(signal.SIGTERM, _leave)
+    broker = Broker(controlled_clock=False)
     try:
-        with Broker(controlled_clock=False) as broker:
+        with ExitStack() as stack:
+            with progress(f"starting Zeebe {VERSION}; the first time on a machine Maven fetches it"):
+                stack.enter_context(broker)
             return _run(command, broker.address)
     except (Unavailable, Broken) as reason:
         print(reason, file=sys.stderr)

@@ -1,7 +1,10 @@
 """The failure table, row by row: what becomes of a run after each kind of error."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import asyncpg
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +29,7 @@ from verbworker.errors import (
 )
 from verbworker.job.classify import Failed, classify
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores.database import translate_errors
 
 SECRET = "iban DE89 3704"
 
@@ -141,14 +145,41 @@ def test_a_business_no_without_a_code_is_an_incident() -> None:
 def test_an_exception_nobody_named_is_tried_again() -> None:
     outcome = classified(ZeroDivisionError("division by zero"))
 
-    assert outcome == Retry("TransientExternal", "ZeroDivisionError", "the verb raised ZeroDivisionError", 1.0)
+    assert outcome == Retry("UnexpectedError", "ZeroDivisionError", "the verb raised ZeroDivisionError", 1.0)
 
 
 @pytest.mark.req("FAIL-12")
-def test_a_statement_the_database_refuses_counts_as_the_verbs_own_error() -> None:
+def test_a_refused_statement_that_is_not_the_verbs_is_told_as_such() -> None:
     outcome = classified(StoreError(f"duplicate key {SECRET}"))
 
-    assert outcome == Retry("TransientExternal", "StoreError", "the verb raised StoreError", 1.0)
+    words = "the database refused a statement that is not the verb's: StoreError"
+    assert outcome == Retry("UnexpectedError", "StoreError", words, 1.0)
+
+
+@pytest.mark.req("FAIL-12")
+@pytest.mark.parametrize(
+    "error", [ConnectionResetError(), OSError(113, SECRET), httpx.ConnectError(SECRET), httpx.ReadTimeout(SECRET)]
+)
+def test_an_outside_that_does_not_answer_is_no_bug_of_the_verb(error: Exception) -> None:
+    outcome = classified(error)
+
+    assert isinstance(outcome, Retry)
+    assert outcome.kind == "TransientExternal"
+
+
+@pytest.mark.req("FAIL-04")
+def test_every_failure_names_the_line_that_raised_it() -> None:
+    for error, words in (
+        (KeyError(SECRET), "the verb raised KeyError {}"),
+        (TransientExternal("away"), "away ({})"),
+        (PermanentContract("odd"), "odd ({})"),
+    ):
+        with pytest.raises(type(error)) as caught:
+            raise error
+        line = caught.tb.tb_lineno
+
+        place = f"at tests/unit/test_classify.py:{line} in test_every_failure_names_the_line_that_raised_it"
+        assert classified(caught.value).message == words.format(place)
 
 
 @pytest.mark.req("FAIL-05")
@@ -172,8 +203,9 @@ def test_a_call_without_an_answer_is_repeated_where_that_is_allowed(error: Excep
 def test_a_call_without_an_answer_is_held_where_it_must_not_be_repeated(error: Exception) -> None:
     outcome = classified(error, make_verb(on_unknown="hold"))
 
-    text = "a call may have reached the outside; it is not repeated"
-    assert outcome == Incident("PermanentContract", "OutcomeUnknown", text)
+    assert isinstance(outcome, Incident)
+    assert (outcome.kind, outcome.code) == ("PermanentContract", "OutcomeUnknown")
+    assert outcome.message.endswith("; a call may have reached the outside, so it is not repeated")
 
 
 def test_a_failure_that_is_sure_is_repeated_even_where_unknown_ones_are_held() -> None:
@@ -193,7 +225,8 @@ def test_a_transactional_verb_that_took_too_long_is_tried_again() -> None:
 def test_a_policy_names_what_is_not_retried_by_class_or_kind_or_module(name: str) -> None:
     outcome = classified(OutOfStock(SECRET), policy=make_policy("ValueError", name))
 
-    assert outcome == Incident("PermanentContract", "OutOfStock", "the policy says that this is not retried")
+    words = "the verb raised OutOfStock; the policy does not retry this"
+    assert outcome == Incident("PermanentContract", "OutOfStock", words)
 
 
 @pytest.mark.req("POL-02")
@@ -293,3 +326,42 @@ def test_words_of_any_language_stay_as_they_are() -> None:
     outcome = classified(PermanentContract("größer als 5 €, 日本", code="Größe"))
 
     assert (outcome.code, outcome.message) == ("Größe", "größer als 5 €, 日本")
+
+
+class LongText(str):
+    """A text that counts how many of its characters are read one by one, or word by word."""
+
+    read = 0
+
+    def __str__(self) -> str:
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        self.read = len(self)
+        return super().__iter__()
+
+    def split(self, *how: Any) -> list[str]:
+        self.read = len(self)
+        return super().split(*how)
+
+
+@pytest.mark.parametrize("kind", [PermanentBusiness, PermanentContract, TransientExternal, TransientInfrastructure])
+def test_an_error_text_of_megabytes_is_cut_before_anything_is_done_with_it(kind: Any) -> None:
+    text, code = LongText("no answer\n" * 300_000), LongText("Refused " * 300_000)
+
+    outcome = classified(kind(text, code=code))
+
+    assert (text.read, code.read) == (0, 0)
+    assert outcome.message.startswith("no answer no answer")
+    assert len(outcome.message) <= 1000
+
+
+def test_a_long_reason_of_postgres_is_cut_before_anything_is_done_with_it() -> None:
+    text = LongText("no\nspace " * 300_000)
+
+    with pytest.raises(StoreError) as raised, translate_errors():
+        raise asyncpg.RaiseError(text)
+
+    assert text.read == 0
+    assert str(raised.value).startswith("no space no space")
+    assert len(str(raised.value)) <= 4000

@@ -222,3 +222,27 @@ def test_how_long_something_is_kept_is_said_in_one_way(given: str, monkeypatch: 
 
 def test_every_rule_of_retention_has_its_setting() -> None:
     assert config.load().keep().keys() == {rule.setting for rule in RULES}
+
+
+def test_a_mistyped_variable_is_told_with_the_nearest_setting() -> None:
+    found = config.unknown_settings({"VERBWORKER_ENGIN_TIMEOUT": "5", "VERBWORKER_ZZZ": "secret", "PATH": "/bin"})
+
+    assert found == [
+        "VERBWORKER_ENGIN_TIMEOUT is not a setting and is ignored; did you mean VERBWORKER_ENGINE_TIMEOUT?",
+        "VERBWORKER_ZZZ is not a setting and is ignored",
+    ]
+
+
+def test_what_is_no_setting_of_a_worker_or_set_by_kubernetes_is_not_mistyped() -> None:
+    known = {
+        "VERBWORKER_LEASE": "5",
+        "verbworker_dsn": "x",
+        "VERBWORKER_DEBUG": "1",
+        "VERBWORKER_CONSOLE_PORT": "1",
+        "VERBWORKER_INGRESS_PORT": "1",
+        "VERBWORKER_PORT": "tcp://10.0.0.1:80",
+        "VERBWORKER_WORKER_SERVICE_HOST": "10.0.0.1",
+        "VERBWORKER_WORKER_PORT_8090_TCP_ADDR": "10.0.0.1",
+    }
+
+    assert config.unknown_settings(known) == []

@@ -14,11 +14,9 @@ from verbworker.console.access.login import _next
 from verbworker.console.access.oidc import Attempt
 from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.pages.rendering import ago, format_value, moment, seconds
-from verbworker.console.pages.runbook import _format_key, _key
 from verbworker.console.pages.verb_list import cards, reader, write
 from verbworker.console.settings import ConsoleSettings, Logins, load, pick
 from verbworker.errors import ContractInvalid
-from verbworker.stores.cases.overview import Key
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
@@ -196,15 +194,6 @@ def test_a_setting_that_does_not_fit_is_named(
 
     with pytest.raises(ContractInvalid, match=words):
         read()
-
-
-def test_a_page_begins_where_its_address_says_and_from_the_start_for_a_made_up_one() -> None:
-    key = Key(AT, ENTRY_ID)
-
-    assert _key(_format_key(key)) == key
-    assert [_key(text) for text in ("", "x", f"2026~{ENTRY_ID}", f"2026-11-16T12:30:00~{ENTRY_ID}", f"{AT}~x")] == [
-        None
-    ] * 5
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from verbworker.dev.files import Files, home_of
+from verbworker.dev.files import Files, home_of, sql_files
+from verbworker.errors import CannotRun
 
 
 @pytest.fixture
@@ -49,3 +50,17 @@ def test_the_home_of_an_application_is_found_without_importing_it(app: str, home
     (place / "single.py").write_text("raise SystemExit\n")
 
     assert home_of(app) == place / home
+
+
+def test_a_folder_of_sql_is_looked_at_anew(place: Path) -> None:
+    (place / "verbs").mkdir(exist_ok=True)
+    before = sql_files([place / "verbs"])
+    (place / "verbs" / "claim.sql").write_text("SELECT 1;\n")
+
+    assert before == []
+    assert sql_files([place / "verbs"]) == [place / "verbs" / "claim.sql"]
+
+
+def test_a_place_of_sql_that_is_gone_is_named(place: Path) -> None:
+    with pytest.raises(CannotRun, match="--sql nowhere: there is no such file or folder"):
+        sql_files([Path("nowhere")])

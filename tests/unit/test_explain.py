@@ -14,7 +14,7 @@ from tests.support.histories import ANN, BOB, at, make_event, make_history, make
 from verbworker.app.explain import StoryLine, explain, headline
 from verbworker.job.frame import FrameState, FrameStep
 from verbworker.stores import sql as _sql
-from verbworker.stores.jobs.histories import FrameEvent, Told
+from verbworker.stores.jobs.histories import FrameEvent, History, Told
 
 LEFT: dict[str, Any] = {"from": str(ANN), "lease_until": at(5).isoformat()}
 A, B = "worker ann (host a, pid 11)", "worker bob (host b, pid 22)"
@@ -249,3 +249,10 @@ def test_everything_the_runtime_notes_has_words_of_its_own() -> None:
 
     assert {"failed", "held", "released", "busy", "fenced", "replay", "relay", "swept", "closed"} <= kinds
     assert bare == []
+
+
+def test_a_plain_job_is_called_one() -> None:
+    frame = replace(make_told(), state=FrameState.COMPLETED, outcome="complete", output_bytes=17, output_seal="plain")
+    lines = explain(History(replace(frame, popped_at=frame.now)))
+
+    assert any("completed with 17 bytes of variables, as a plain job" in line.text for line in lines)

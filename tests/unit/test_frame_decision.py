@@ -101,8 +101,10 @@ def test_an_acknowledged_job_that_comes_back_with_our_uid_is_replayed() -> None:
 
 def test_an_acknowledged_job_that_nothing_of_ours_vouches_for_is_quarantined() -> None:
     frame = make_frame(FrameState.COMPLETED, acked_at=NOW, instance_uid=None)
+    acked_ms = int(NOW.timestamp() * 1000)
 
-    assert decided(frame, uid=None) is FrameStep.QUARANTINE
+    assert decided(frame, uid=None, at=acked_ms + 1) is FrameStep.QUARANTINE
+    assert decided(frame, uid=None, at=acked_ms) is FrameStep.REPLAY, "it was handed out before: merely late"
 
 
 def test_a_completed_frame_without_a_uid_is_replayed_until_it_is_acknowledged() -> None:
@@ -182,7 +184,7 @@ def test_an_abandoned_run_is_held_with_a_reason() -> None:
     poison = incident_of(FrameStep.HOLD_POISON, make_frame(runs=5))
 
     assert (poison.kind, poison.code) == ("PermanentContract", "CrashLoop")
-    assert "begun 5 times" in poison.message
+    assert "started 5 times" in poison.message
     assert incident_of(FrameStep.HOLD_UNKNOWN, make_frame()).code == "OutcomeUnknown"
 
 

@@ -137,7 +137,7 @@ def test_a_decision_is_read_from_the_call(module: ModuleType) -> None:
 
 
 def test_a_decision_that_the_gate_does_not_take_is_a_broken_contract(module: ModuleType) -> None:
-    with pytest.raises(PermanentContract, match="none that this gate takes"):
+    with pytest.raises(PermanentContract, match="this gate does not accept the decision"):
         module.review_decision(call(decisions=(Decision("review", "perhaps", "", "ada", NOW),)))
 
 

@@ -14,13 +14,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from verbworker.api.guard import Guard, Sender
+from verbworker.api.server import make_guard
+from verbworker.api.settings import Credentials, IngressSettings, Oidc, Scope, load
+from verbworker.api.webhook import Signed, parse_signature, secret_of
 from verbworker.errors import ContractInvalid
 from verbworker.http.oidc import Issuer
-from verbworker.ingress.guard import Guard, Sender
-from verbworker.ingress.rate import Rates
-from verbworker.ingress.server import make_guard
-from verbworker.ingress.settings import Credentials, IngressSettings, Oidc, load
-from verbworker.ingress.webhook import Signed, parse_signature, secret_of
+from verbworker.http.rate import Rates
 
 NOW = 1_614_265_330.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -233,7 +233,7 @@ def test_without_credentials_nobody_may_send() -> None:
 async def test_on_this_machine_anybody_may_send_when_that_is_asked_for() -> None:
     guard = make_guard(IngressSettings(), is_open=True)
 
-    assert await guard.ask({}) == Sender("anybody", None)
+    assert await guard.ask({}) == Sender("anybody", None, frozenset(Scope))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.test"])
@@ -287,3 +287,17 @@ def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(ContractInvalid, match="VERBWORKER_INGRESS_BODY_LIMIT"):
         load()
+
+
+async def test_a_credential_allows_messages_and_nothing_more_unless_its_scopes_say_so() -> None:
+    keys = [{"name": name, "tenant": "acme", "sha256": sha256(name.encode()).hexdigest()} for name in ("old", "new")]
+    keys[1] |= {"scopes": ["read", "start"]}  # type: ignore[dict-item]  # as JSON has it
+    guard = Guard(Credentials.model_validate({"api_keys": keys}), tolerance=300)
+
+    old, new = await guard.ask({"x-api-key": "old"}), await guard.ask({"x-api-key": "new"})
+
+    assert isinstance(old, Sender)
+    assert isinstance(new, Sender)
+    assert (old.scopes, new.scopes) == (frozenset({Scope.MESSAGES}), frozenset({Scope.READ, Scope.START}))
+    with pytest.raises(ValueError, match="scopes"):
+        Credentials.model_validate({"api_keys": [keys[0] | {"scopes": ["everything"]}]})

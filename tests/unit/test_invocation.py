@@ -47,7 +47,7 @@ def test_a_text_holds_what_json_lets_it_hold() -> None:
         ("kyc.open-case", "invocation, character 1: it begins with an opening parenthesis"),
         ("()", "invocation, character 2: the name of a verb follows the opening parenthesis"),
         ('("a.b")', "invocation, character 2: the name of a verb follows the opening parenthesis"),
-        ("(a.b", "invocation, character 5: an argument begins with its name, like :entity"),
+        ("(a.b", "invocation, character 5: a closing parenthesis is missing"),
         ("(a.b x)", "invocation, character 6: an argument begins with its name, like :entity"),
         ("(a.b :x)", "invocation, character 8: a value follows :x"),
         ("(a.b :x :y 1)", "invocation, character 9: a value follows :x"),

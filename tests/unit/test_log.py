@@ -115,6 +115,19 @@ def test_while_debugging_every_error_keeps_its_words() -> None:
     assert told["error_trace"][0] == "ValueError: odd"
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_full_tracebacks_hold_the_message_if_they_are_wanted(as_json: bool) -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=as_json, level="warning", has_tracebacks=True, stream=stream)
+    error = raised(ValueError(f"odd, and postgresql://user:{SECRET}@host"))
+    logging.getLogger("verbworker.work").error("run failed", exc_info=error)
+
+    told = stream.getvalue()
+    assert "Traceback (most recent call last):" in told
+    assert "ValueError: odd, and postgresql://user:***@host" in told
+    assert SECRET not in told
+
+
 def test_the_cause_of_an_error_is_told_too() -> None:
     error = raised(StoreUnavailable("the database is away"), raised(OSError(SECRET)))
 
@@ -144,6 +157,28 @@ def test_people_get_the_trace_below_the_line() -> None:
     assert first.endswith("ERROR   done")
     assert second == "  ValueError"
     assert places[0].startswith("  at ")
+
+
+def test_an_outage_is_one_sentence_however_many_services_and_jobs_wait() -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=True, level="info", stream=stream)
+    ours, theirs = logging.getLogger("verbworker.work"), logging.getLogger("asyncio")
+    for service in ("sweep", "relay", "gates"):
+        said = {"service": service, "error": "StoreUnavailable", "reason": "refused", "failures": 1, "seconds": 0.0}
+        ours.warning("service is waiting", extra=said)
+    ours.warning("database away, job given back", extra={"job_key": 7, "reason": "refused"})
+    theirs.error("Future exception was never retrieved", exc_info=raised(ConnectionResetError("by peer")))
+    for service in ("relay", "sweep", "gates"):
+        ours.info("service is back", extra={"service": service, "failures": 1, "seconds": 2.0})
+    ours.warning("service is waiting", extra={"service": "sweep", "error": "StoreReadOnly", "reason": "standby"})
+
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["message"] for line in lines] == [
+        "Postgres does not answer; work goes on when it does",
+        "Postgres answers again",
+        "service is waiting",
+    ]
+    assert (lines[0]["reason"], "service" in lines[0]) == ("refused", False)
 
 
 def test_what_is_below_the_level_is_not_written() -> None:

@@ -74,8 +74,11 @@ def test_progress_counts_the_steps_and_says_who_is_awaited() -> None:
     assert found.detailed == "3 of 5, awaiting reviewer"
 
 
-def test_a_step_that_came_back_in_a_loop_counts_once() -> None:
-    assert progress(entry(Status.EXECUTING), [step("a"), step("a")], [], steps=3).detailed == "1 of 3"
+def test_a_step_that_came_back_in_a_loop_counts_as_often_as_it_is_listed() -> None:
+    assert progress(entry(Status.EXECUTING), [step("a"), step("a")], [], steps=3).detailed == "2 of 4"
+    assert progress(entry(Status.COMPLETED), [step("a"), step("a"), step("b")], [], steps=3).detailed == (
+        "3 of 3, completed"
+    )
 
 
 def test_a_verb_that_stands_at_two_places_is_two_steps() -> None:

@@ -269,10 +269,10 @@ def test_a_verb_says_which_codes_it_ends_with_or_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("verb", "contract", "words"),
     [
-        (("NO",), None, "kyc.check may end with any error code, and the verb says that it may end with NO"),
-        ((), None, "kyc.check may end with any error code, and the verb says that it ends with no error code"),
-        (None, ("NO",), "kyc.check may end with NO, and the verb says that it may end with any error code"),
-        (("NO", "OTHER"), ("NO",), "kyc.check may end with NO, and the verb says that it may end with NO, OTHER"),
+        (("NO",), None, "kyc.check may end with any error code, but the verb declares that it may end with NO"),
+        ((), None, "kyc.check may end with any error code, but the verb declares that it ends with no error code"),
+        (None, ("NO",), "kyc.check may end with NO, but the verb declares that it may end with any error code"),
+        (("NO", "OTHER"), ("NO",), "kyc.check may end with NO, but the verb declares that it may end with NO, OTHER"),
     ],
 )
 def test_the_contract_and_the_verb_declare_the_same_codes(
@@ -398,14 +398,16 @@ def test_a_workflow_verb_may_not_call_another(listed: Any) -> None:
 def test_a_workflow_verb_names_a_policy_that_exists(named: Any) -> None:
     registry = Registry().declare(make_workflow(**named))
 
-    assert refusal(registry.check) == "the verb kyc.open-case names the policy gone, which no policies file has"
+    assert refusal(registry.check) == "the verb kyc.open-case names the policy gone, which no loaded policies file has"
 
 
 @pytest.mark.req("POL-04")
 def test_the_default_is_named_only_where_a_file_defines_it() -> None:
     registry = Registry().declare(make_workflow(policy="default"))
 
-    assert refusal(registry.check) == "the verb kyc.open-case names the policy default, which no policies file has"
+    assert (
+        refusal(registry.check) == "the verb kyc.open-case names the policy default, which no loaded policies file has"
+    )
     assert registry.declare(policies=[make_policy("default")]).check() is registry
 
 
@@ -413,7 +415,7 @@ def test_the_default_is_named_only_where_a_file_defines_it() -> None:
 def test_a_verb_names_a_policy_that_exists() -> None:
     registry = make_registry("kyc.check", policy="gone")
 
-    assert refusal(registry.check) == "the verb kyc.check names the policy gone, which no policies file has"
+    assert refusal(registry.check) == "the verb kyc.check names the policy gone, which no loaded policies file has"
 
 
 def test_a_registry_that_fits_together_is_handed_back() -> None:
@@ -504,3 +506,28 @@ def test_a_verb_without_sentences_is_said_by_its_documentation_or_its_name() -> 
 
     said = [verbs.say(name, {"whom": "Ann"}) for name in ("kyc.note", "kyc.silent", "kyc.spoken")]
     assert said == ["Do the work.", "kyc.silent", "Speak of Ann"]
+
+
+@pytest.mark.parametrize(
+    ("contract", "is_internal"),
+    [
+        ("", True),
+        ("verb: kyc.check\nversion: 1\nwrites: [note]\n", True),
+        ("verb: kyc.check\nversion: 1\nsentences: {step: Check it}\n", False),
+        ("verb: kyc.check\nversion: 1\nargs: {note: {type: string}}\n", False),
+    ],
+)
+def test_a_step_is_started_by_people_only_if_its_contract_is_for_them(
+    contract: str, is_internal: bool, tmp_path: Path
+) -> None:
+    if contract:
+        (tmp_path / "check.yaml").write_text(contract)
+    flow = make_workflow(sub_verbs=("kyc.check",), compensation={"kyc.check": "kyc.undo"})
+    part = make_registry("kyc.check", "kyc.undo", "kyc.alone").load(tmp_path).declare(flow)
+    registry = Registry.of(part)
+
+    assert registry.is_internal("kyc.check") is is_internal
+    assert registry.is_internal("kyc.undo")
+    assert not registry.is_internal("kyc.alone")
+    assert not registry.is_internal("kyc.open-case")
+    assert not registry.declare(startable=["kyc.undo"]).is_internal("kyc.undo")

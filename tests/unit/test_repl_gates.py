@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.talking import Scripted
-from tests.unit.test_repl_telling import make_gate
+from tests.unit.test_repl_formatting import make_gate
 from verbworker.repl.session import ReplSession
 
 
@@ -16,12 +16,11 @@ async def test_a_gate_is_completed_by_the_name_that_was_shown(before: int) -> No
     entry_id = uuid4()
     gates = [*(make_gate(uuid4()) for _ in range(before)), make_gate(entry_id, "legal"), make_gate(entry_id, "finance")]
 
-    async def list_gates(tenant: str) -> list[Any]:
+    async def list_gates() -> list[Any]:
         return gates
 
-    client: Any = SimpleNamespace(router=None, runbook=None, database=None, settings=SimpleNamespace(tenant="bank"))
-    session = ReplSession(client, {}, Scripted(), by="ada", past=list)
-    session._gates = SimpleNamespace(list=list_gates)  # type: ignore[assignment]  # no database is needed for names
+    client: Any = SimpleNamespace(gates=list_gates)  # no database is needed for names
+    session = ReplSession(client, {}, Scripted(), past=list)
     answer = await session.evaluate("gates")
 
     shown = [line.split()[0] for line in answer.said if not line.startswith("and ")]

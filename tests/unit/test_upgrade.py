@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.crossings import CLAIM, DATA, Case, entered, idle, make_content, make_registry, make_variables
+from tests.support.boundary_jobs import CLAIM, DATA, Case, entered, idle, make_content, make_registry, make_variables
 from verbworker.contract.registry import Registry
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.boundary import leave

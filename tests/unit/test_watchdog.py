@@ -61,7 +61,7 @@ def test_a_loop_that_stands_still_is_cut_off_once_each_time_and_its_place_is_tol
             recovered = len(said(caplog, "runs again"))
             tick_until(lambda recovered=recovered: len(said(caplog, "runs again")) > recovered, watchdog)  # type: ignore[misc]
             assert cutter.cuts >= time_
-    told = said(caplog, "stands still")
+    told = said(caplog, "is blocked")
 
     assert cutter.cuts == len(told) == stalls() - before
     assert len(told) - len(said(caplog, "runs again")) in (0, 1)
@@ -97,7 +97,7 @@ def test_with_an_engine_that_has_nothing_to_cut_it_still_tells(caplog: pytest.Lo
         while stalls() == before and time.monotonic() < ends:
             time.sleep(PATIENCE)
 
-    assert len(said(caplog, "stands still")) == 1
+    assert len(said(caplog, "is blocked")) == 1
 
 
 def test_after_its_end_it_watches_no_more_and_may_begin_anew() -> None:

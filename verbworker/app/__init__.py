@@ -1,1 +1,1 @@
-"""Settings, wiring, services, health, logging, tracing and client of one process. Only `app` chooses an engine."""
+"""Settings, wiring, services, health, logging, tracing and output of one process. Only `app` chooses an engine."""

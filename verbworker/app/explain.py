@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from verbworker.job.frame import FrameState, FrameStep
+from verbworker.payload.boundary import PLAIN_SEAL
 from verbworker.stores.jobs.histories import FrameEvent, History, Told
 
 
@@ -205,6 +206,8 @@ def _release(facts: Mapping[str, object]) -> str:
 def _said(frame: Told) -> str:
     if frame.outcome == "bpmn_error":
         return f"the BPMN error {frame.error_code} ({frame.fail_text})"
+    if frame.output_seal == PLAIN_SEAL:
+        return f"completed with {frame.output_bytes} bytes of variables, as a plain job"
     flags = ", ".join(f"{name} = {value}" for name, value in sorted(frame.flags.items()))
     return f"completed with {frame.output_bytes} bytes of payload{f' and {flags}' if flags else ''}"
 

@@ -5,10 +5,13 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TextIO
 
+from verbworker.app.settings import Settings
+from verbworker.background.outage_lines import NoLostConnections, OutageLines
 from verbworker.errors import VerbworkerError
 
 _STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
@@ -17,15 +20,31 @@ _SECRET_IN_TEXT = re.compile(
     r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)\S+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}",
     re.IGNORECASE,
 )
-_LONGEST = 2_000
+Trace = Callable[[BaseException], Iterator[str]]
+
+_LONGEST = 2_000  # characters of a field; several fit into 16 KiB, where container runtimes split lines
 _NOISY = ("grpc", "asyncio", "asyncpg", "httpx", "httpcore")
 
 
-def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
+def apply(settings: Settings) -> None:
+    """Log to standard error as the settings say."""
+    set_up(as_json=settings.log_format == "json", level=settings.log_level, has_tracebacks=settings.log_tracebacks)
+
+
+def apply_to_command(settings: Settings) -> None:
+    """Log what a command's own sentence does not say: the tracebacks of verbs that it runs, if they are wanted."""
+    has_tracebacks = settings.log_tracebacks
+    set_up(as_json=False, level="error" if has_tracebacks else "critical", has_tracebacks=has_tracebacks)
+
+
+def set_up(*, as_json: bool, level: str, has_tracebacks: bool = False, stream: TextIO | None = None) -> None:
     """Send every record to `stream`, by default standard error. The last call wins."""
-    is_debug = level == "debug"
+    trace = _full_trace if has_tracebacks else partial(_trace, is_debug=level == "debug")
     target = logging.StreamHandler(stream if stream is not None else sys.stderr)
-    target.setFormatter(JsonLines(is_debug=is_debug) if as_json else PlainLines(is_debug=is_debug))
+    target.setFormatter(JsonLines(trace) if as_json else PlainLines(trace))
+    if level != "debug":
+        target.addFilter(OutageLines())
+        target.addFilter(NoLostConnections())
     root = logging.getLogger()
     root.handlers[:] = [target]
     root.setLevel(level.upper())
@@ -41,9 +60,9 @@ def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
 class JsonLines(logging.Formatter):
     """One JSON object per line: time, level, logger, message, then the record's own fields."""
 
-    def __init__(self, *, is_debug: bool = False) -> None:
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
-        self._is_debug = is_debug
+        self._trace = trace
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
@@ -56,23 +75,23 @@ class JsonLines(logging.Formatter):
         line.update((name, value) for name, value in _fields(record) if name not in line)
         if (error := _error(record)) is not None:
             line["error_type"] = type(error).__name__
-            line["error_trace"] = list(_trace(error, is_debug=self._is_debug))
+            line["error_trace"] = list(self._trace(error))
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
 class PlainLines(logging.Formatter):
     """One line for a person: time, level, message, the record's own fields; a trace below it."""
 
-    def __init__(self, *, is_debug: bool = False) -> None:
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
-        self._is_debug = is_debug
+        self._trace = trace
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, or as several with the trace of an error."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record))
         line = f"{_time(record)} {record.levelname:<7} {_safe(record.getMessage())}{fields}"
         error = _error(record)
-        return line if error is None else "\n  ".join([line, *_trace(error, is_debug=self._is_debug)])
+        return line if error is None else "\n  ".join([line, *self._trace(error)])
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -115,6 +134,13 @@ def _mask(found: re.Match[str]) -> str:
 def _error(record: logging.LogRecord) -> BaseException | None:
     information: Any = record.exc_info
     return information[1] if information else None
+
+
+def _full_trace(error: BaseException) -> Iterator[str]:
+    """Yield the traceback as Python prints it, messages included."""
+    for text in traceback.format_exception(error):
+        for line in text.splitlines():
+            yield _safe(line)
 
 
 def _trace(error: BaseException, *, is_debug: bool) -> Iterator[str]:

@@ -3,10 +3,11 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 from verbworker.errors import VerbworkerError, leaves
 
@@ -14,13 +15,18 @@ T = TypeVar("T")
 
 # A cell may hold text from outside: it must neither break a line nor control a terminal.
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
+COUNTED = 1000
+"""Rows that a command reads beyond the limit of a list, to say how many more there are."""
+_LONGEST_ID = 40  # characters: a UUID has 36, an engine's key at most 19
+# Commands accept the beginnings of these; other ids are whole, as people pass them on to other systems.
+_OUR_IDS = ("entry_id", "token_id", "letter_id")
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T], runner: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
     """Run one command's work to its end. A group of our own errors is raised as the first of them."""
     try:
-        return asyncio.run(work)
+        return runner(work)
     except BaseExceptionGroup as group:
         errors = list(leaves(group))
         if all(isinstance(error, VerbworkerError) for error in errors):
@@ -58,14 +64,39 @@ def answer(sentence: str, details: Mapping[str, object], *, as_json: bool) -> No
 
 
 def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_json: bool) -> None:
-    """Print rows: JSON if requested, a table on a terminal, tab-separated lines in a pipe."""
+    """Print rows: JSON if requested, a table on a terminal, tab-separated lines with a header in a pipe.
+
+    A table shows only the beginning of an id, as much as is unique in it; every command accepts that.
+    """
     if as_json:
         print_json([dict(row) for row in rows])
     elif sys.stdout.isatty():
         _show_table(rows, columns)
     else:
+        say("\t".join(columns))
         for row in rows:
             say("\t".join(_cell(row.get(column)) for column in columns))
+
+
+def show_first(rows: Sequence[T], limit: int) -> Sequence[T]:
+    """Return the first rows, and tell on standard error how many more there are.
+
+    Read `limit + COUNTED` rows: whoever looks at a list wants to know how long it is, not every row of it.
+    """
+    more = len(rows) - limit
+    if more > 0:
+        count = f"{more} more" if more < COUNTED else f"at least {more} more"
+        complain(f"there are {count}; to see them: --limit {limit + more}")
+    return rows[:limit]
+
+
+def shorten(ids: Collection[str]) -> dict[str, str]:
+    """Return the beginning of each id, as short as tells them apart."""
+    for length in (8, 13, 18, 23):
+        short = {one: one[:length] for one in ids}
+        if len(set(short.values())) == len(short):
+            return short
+    return {one: one for one in ids}
 
 
 @contextmanager
@@ -90,15 +121,28 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
     from rich.table import Table
     from rich.text import Text
 
+    ours = [column for column in columns if column in _OUR_IDS]
+    short = shorten({str(row[column]) for row in rows for column in ours if row.get(column) is not None})
+    cells = [
+        [short.get(cell, cell) if column in ours else cell for column, cell in zip(columns, line, strict=True)]
+        for line in ([_cell(row.get(column)) for column in columns] for row in rows)
+    ]
     table = Table()
-    for column in columns:
-        # Folded, not truncated: part of an id is of no use.
-        table.add_column(column.replace("_", " ").capitalize(), overflow="fold")
-    for row in rows:
+    for at, column in enumerate(columns):
+        # Folded, not truncated; but an id in two lines cannot be copied.
+        whole = [len(line[at]) for row, line in zip(rows, cells, strict=True) if _is_id(column, row.get(column))]
+        widest = max(whole, default=0)
+        table.add_column(column.replace("_", " ").capitalize(), overflow="fold", min_width=widest or None)
+    for line in cells:
         # As text, not as markup: brackets stay as they are.
-        cells = (_cell(row.get(column)) for column in columns)
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
     Console().print(table)
+
+
+def _is_id(column: str, value: object) -> bool:
+    """Return whether a cell must stay in one line: a person copies it. Long ones of other systems are folded."""
+    is_named = column.endswith(("_id", "_key"))
+    return isinstance(value, UUID) or (is_named and isinstance(value, int | str) and len(str(value)) <= _LONGEST_ID)
 
 
 def moment(at: datetime) -> str:

@@ -48,7 +48,7 @@ def build_services(
     registry: Registry,
     engine: Engine,
     databases: Databases,
-    performance: VerbRun,
+    verb_run: VerbRun,
     *,
     owner: UUID,
     ring: KeyRing | None,
@@ -60,13 +60,13 @@ def build_services(
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
-    messenger = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant)
+    delivery = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant, tracer=tracer)
     identity = InstanceIdentity(Instances(control), engine, dispatches)
     reception = ListenerJobs(control, engine, identity)
-    cancelling = Cancellation(control, dispatches, engine)
+    cancelling = Cancellation(control, dispatches, engine, tracer=tracer)
     bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
     undoing = CompensationJobs(
-        *(registry, engine, databases, performance),
+        *(registry, engine, databases, verb_run),
         owner=owner,
         lease=settings.lease,
         timeout=settings.engine_timeout,
@@ -76,24 +76,24 @@ def build_services(
     )
     handlers: list[JobHandler] = [
         *bridge.handlers(),
-        Completion(registry, control, reception, cancelling, ring=ring),
+        Completion(registry, control, reception, cancelling, ring=ring, tracer=tracer),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
     services = (
         dispatcher.service,
-        messenger.service,
+        delivery.service,
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
         *undoing.services,
-        retention(settings, control, owner=owner).service,
+        retention(settings, control).service,
     )
     return Services(identity, reconciler, handlers, services)
 
 
-def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:
+def retention(settings: Settings, database: Database) -> Retention:
     """Build retention from the settings."""
     export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
-    return Retention(database, settings.keep(), export=export, owner=owner)
+    return Retention(database, settings.keep(), export=export)

@@ -5,7 +5,9 @@ import os
 import re
 import socket
 import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +26,10 @@ from verbworker.payload.signature import KeyRing
 
 FILE = Path("verbworker.toml")
 FOREVER = "forever"
+_PREFIX = "VERBWORKER_"
+_OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
+_NO_SETTINGS = ("DEBUG", "FAILPOINT")
+_OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 _ONLY_OUTSIDE = "integrity_keys"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
 _UNITS = {"d": 86_400.0, "h": 3_600.0}
@@ -74,7 +80,7 @@ class Settings(BaseSettings):
     """Everything an operator may set. The environment wins over `verbworker.toml`; durations are in seconds."""
 
     model_config = SettingsConfigDict(
-        env_prefix="VERBWORKER_", toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
+        env_prefix=_PREFIX, toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
     dsn: SecretStr | None = Field(default=None, description="Postgres URI")
@@ -127,7 +133,10 @@ class Settings(BaseSettings):
     http_port: int = Field(default=8090, ge=0, le=65535, description="their port, or 0 for none")
     log_format: Literal["json", "text"] = Field(default="json", description="format of log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="lowest level logged")
-    otel: bool = Field(default=False, description="create an OpenTelemetry span for each job")
+    log_tracebacks: bool = Field(
+        default=False, description="log full tracebacks of verbs; their messages may hold data of cases"
+    )
+    otel: bool = Field(default=False, description="trace cases and their jobs with OpenTelemetry")
 
     integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
     integrity_keys_file: Path | None = Field(default=None, description="file with the same JSON")
@@ -193,6 +202,26 @@ def load(**overrides: object) -> Settings:
         raise ContractInvalid(_sentence(error.errors(include_url=False, include_input=False)[0])) from None
     except SettingsError as error:
         raise ContractInvalid(f"the settings cannot be read: {error}") from None
+
+
+def unknown_settings(environment: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each variable that looks like a setting and is none: it may be mistyped."""
+    known = [name.upper() for name in Settings.model_fields]
+    found = []
+    for name, value in sorted(environment.items()):
+        prefix, word = name.upper()[: len(_PREFIX)], name.upper()[len(_PREFIX) :]
+        if prefix != _PREFIX or word in (*known, *_NO_SETTINGS) or word.startswith(_OF_SERVERS):
+            continue
+        if not _is_kubernetes(name, value):
+            nearest = get_close_matches(word, known, 1)
+            advice = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
+            found.append(f"{name} is not a setting and is ignored{advice}")
+    return found
+
+
+def _is_kubernetes(name: str, value: str) -> bool:
+    """Return whether Kubernetes set the variable, as it does for each service beside a pod."""
+    return _OF_A_SERVICE.search(name) is not None or (name.endswith("_PORT") and "://" in value)
 
 
 def _refuse_wrong_file() -> None:

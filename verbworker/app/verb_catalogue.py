@@ -8,11 +8,12 @@ from pydantic import BaseModel, PydanticUserError
 
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
+from verbworker.contract.task import PlainTask
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.model.outline import Outline, Use
 
-_FEW = 3
+_FEW = 3  # optional parameters that still fit into a table cell; more are only counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,19 @@ def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[VerbCard
     uses = [use for outline in outlines for use in outline.uses]
     direct = (_direct(verb, registry, uses) for verb in registry)
     workflows = (_workflow(verb, outlines) for verb in registry.workflows.values())
-    return sorted([*direct, *workflows], key=lambda card: card.verb)
+    plain = (_plain(task, registry, uses) for task in registry.tasks.values())
+    return sorted([*direct, *workflows, *plain], key=lambda card: card.verb)
+
+
+def _plain(task: PlainTask, registry: Registry, uses: Iterable[Use]) -> VerbCard:
+    return VerbCard(
+        verb=task.name,
+        kind="plain task",
+        sentence=task.sentence,
+        arguments=tuple(Parameter(name, "any", is_required=False) for name in task.variable_names),
+        policy=registry.policy_of(task).name if task.policy else "the model's retries",
+        uses=tuple(use for use in uses if use.verb == task.name),
+    )
 
 
 def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> VerbCard:

@@ -18,11 +18,11 @@ from verbworker.app import selfcheck
 from verbworker.app.probes import WorkerProbes
 from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
+from verbworker.app.tracing.choice import open_tracer
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
-from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
@@ -30,9 +30,10 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.worker import Pace, Worker
+from verbworker.work.feeds.worker import Abandon, Pace, Worker
+from verbworker.work.jobs.containment import contain_verbs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import VerbRun, contain_exits
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.job_handler import Serving
 from verbworker.work.upkeep.retention import Archiver
@@ -41,8 +42,8 @@ from verbworker.work.upkeep.sweep import Sweep
 
 _log = logging.getLogger(__name__)
 
-_MOST_VERB_CONNECTIONS = 64
-_MOST_THREADS = 256
+_MOST_VERB_CONNECTIONS = 64  # Postgres allows 100 by default, and other processes need some
+_MOST_THREADS = 256  # each has its own stack; further sync calls wait for a free thread
 _UNTIL_TIMED_OUT = timedelta(seconds=1)  # lets a verb's own timeout fire before the server's
 
 
@@ -127,10 +128,15 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
-    """Build, check and open a worker; close everything in an order that loses nothing."""
-    if not list(registry):
-        raise CannotRun("the registry has no verb, so there is nothing to work on")
+async def open_app(
+    settings: Settings, registry: Registry, engine: Engine | None = None, *, abandon: Abandon | None = None
+) -> AsyncIterator[App]:
+    """Build, check and open a worker; close everything in an order that loses nothing.
+
+    `abandon` ends the process if verbs still run after they were cancelled.
+    """
+    if not list(registry) and not registry.tasks:
+        raise CannotRun("the registry has no verb and no plain task, so there is nothing to work on")
     ring = selfcheck.required_ring(registry, settings)
     chosen = engine or choose_engine(settings)
     async with AsyncExitStack() as stack:
@@ -143,13 +149,14 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
         owner = uuid4()
         frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         job_leases = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
-        performance = VerbRun(stack.enter_context(_threads(registry)))
-        contain_exits()
-        tracer = await stack.enter_async_context(_tracing(settings))
+        threads = stack.enter_context(_threads(registry))
+        verb_run = VerbRun(threads, tracebacks=settings.log_tracebacks)
+        contain_verbs(asyncio.get_running_loop())
+        tracer = await stack.enter_async_context(open_tracer(settings, control))
         pools = Databases(control, verbs)
-        built = build_services(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
+        built = build_services(settings, registry, chosen, pools, verb_run, owner=owner, ring=ring, tracer=tracer)
         executor = Executor(
-            registry, chosen, frames, pools, job_leases, performance, ring=ring, tracer=tracer, identity=built.identity
+            registry, chosen, frames, pools, job_leases, verb_run, ring=ring, tracer=tracer, identity=built.identity
         )
         relay = Relay(frames, JobResults(chosen, frames))
         reaper = Archiver(frames, TaskProfileStore(control, engine_id=chosen.engine_id), after=settings.archive_after)
@@ -168,6 +175,7 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
             handlers=built.handlers,
             services=(*built.services, sweep.service, stalls.service),
             serving=Serving(deliveries, executor.give_back),
+            abandon=abandon,
         )
         health = None
         if settings.http_port:
@@ -225,6 +233,7 @@ def verb_pool(settings: Settings, registry: Registry) -> Database:
             "lock_timeout": _milliseconds(settings.lock_timeout),
         },
         name="verbs",
+        own=True,
     )
 
 
@@ -243,23 +252,10 @@ def _pace(settings: Settings) -> Pace:
     )
 
 
-@asynccontextmanager
-async def _tracing(settings: Settings) -> AsyncIterator[Tracer]:
-    if not settings.otel:
-        yield UNTRACED
-        return
-    try:
-        from verbworker.app.tracing import tracing
-    except ModuleNotFoundError as error:
-        raise CannotRun("OpenTelemetry is on, but not installed; run: pip install 'verbworker[otel]'") from error
-    async with tracing(settings.worker_name) as tracer:
-        yield tracer
-
-
 @contextmanager
 def _threads(registry: Registry) -> Iterator[ThreadPoolExecutor]:
-    """Provide one thread for each sync verb that may run concurrently, so that none waits for a thread."""
-    wanted = sum(verb.concurrency for verb in registry if verb.needs_threads)
+    """Provide one thread for each sync verb or task that may run concurrently, so that none waits for a thread."""
+    wanted = sum(work.concurrency for work in (*registry, *registry.tasks.values()) if work.needs_threads)
     pool = ThreadPoolExecutor(max_workers=min(max(wanted, 1), _MOST_THREADS), thread_name_prefix="verb")
     try:
         yield pool

@@ -63,14 +63,17 @@ class ServiceHealth:
         self.failures = 0
         self.failing_since = None
 
-    def note_refusal(self, error: BaseException) -> None:
-        """Note that Postgres or the engine refused one item; the other items and the service are healthy."""
+    def note_refusal(self, error: BaseException, words: str = "item refused", **fields: object) -> None:
+        """Note that Postgres or the engine refused one item; the other items and the service are healthy.
+
+        Refusals for the same kind of reason are logged once a minute, however many items there are.
+        """
         first = next(leaves(error))
         kind = type(first).__name__
         metrics.SERVICE_FAILURES.labels(self.name, kind).inc()
         self.last_error = kind
         if self._is_time_to_say(kind):
-            _log.warning("item refused", extra={"service": self.name, "error": kind, "reason": str(first)})
+            _log.warning(words, extra={"service": self.name, "error": kind, "reason": str(first), **fields})
 
     def note_skip(self, error: BaseException) -> None:
         """Note a bug in one item of a batch; the item stays as it is."""

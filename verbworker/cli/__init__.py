@@ -1,1 +1,1 @@
-"""The command line: thin commands and one `asyncio.run`. Exit codes: 0 yes, 1 no, 2 could not run."""
+"""The command line: thin commands, run by `app.output.run`. Exit codes: 0 yes, 1 no, 2 could not run, 3 a bug."""

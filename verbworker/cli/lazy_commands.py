@@ -99,6 +99,7 @@ PLACES: Mapping[str, CommandPlace] = {
         "Verify that models, policies, locks, generated code and verbs agree. Exits 1 if they do not.",
         example="verbworker verify --app verbs:registry",
     ),
+    "migrate": CommandPlace("develop.migrate", "app", "From plain processes to hollow ones: what is left to change."),
     "verbs": CommandPlace("develop.verbs", "app", "Verbs: what you can start, and element templates for modellers."),
     "deploy": CommandPlace(
         "operate.deploy",
@@ -112,8 +113,9 @@ PLACES: Mapping[str, CommandPlace] = {
         "Run the verbs of a registry.",
         example="verbworker worker --app verbs:registry --engine-id kyc-production",
     ),
+    "api": CommandPlace("operate.http_api", "app", "The HTTP API: cases and messages for programs."),
     "ingress": CommandPlace(
-        "operate.messages",
+        "operate.http_api",
         "ingress",
         "Accept messages over HTTP: POST /messages returns when the message is stored.",
         example="verbworker ingress --app verbs:registry --port 8091",

@@ -2,11 +2,13 @@
 
 import getpass
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
-LONGEST = 3_650 * 86_400.0
+from verbworker.errors import InvocationInvalid
+from verbworker.stores.id_prefixes import id_digits
+
+LONGEST = 3_650 * 86_400.0  # seconds, ten years: more is a typing mistake, and much more overflows a timedelta
 """The most seconds that an option accepts: ten years, so that no clock overflows."""
 
 ANY_ID = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
@@ -20,6 +22,16 @@ def _or_current_user(name: str) -> str:
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise typer.BadParameter("it is blank; give a reason in a few words")
+    return text
+
+
+def id_or_beginning(text: str | None) -> str | None:
+    """Check that an option or argument can be an id."""
+    if text is not None:
+        try:
+            id_digits(text)
+        except InvocationInvalid as error:
+            raise typer.BadParameter(str(error)) from None
     return text
 
 
@@ -40,7 +52,7 @@ EngineId = Annotated[
 EngineName = Annotated[
     str | None, typer.Option("--engine", help="Process engine: zeebe or embedded (default: $VERBWORKER_ENGINE).")
 ]
-EntryId = Annotated[UUID, typer.Argument(help="Entry ID.")]
+EntryId = Annotated[str, typer.Argument(callback=id_or_beginning, help="Entry ID, or its beginning.")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]

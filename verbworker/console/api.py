@@ -8,16 +8,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from verbworker.client.records import GateRecord
 from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
 from verbworker.http.answers import content_type, json_error
 from verbworker.http.body import read_body
-from verbworker.http.keys import holder_of
-from verbworker.ingress.guard import API_KEY
+from verbworker.http.keys import API_KEY, holder_of
 from verbworker.payload.canonical import parse
-from verbworker.stores.cases.gates import HumanGate
-from verbworker.work.gates.decide import Gates
 
 _log = logging.getLogger(__name__)
 
@@ -65,12 +63,11 @@ class Api:
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)
         wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
-        decided = await Gates(self._auth.tools.database).decide(
+        client = self._auth.tools.client.act_for(name, tenant=tenant)
+        decided = await client.decide(
             request.path_params["where"],
             wanted.decision,
             reason=wanted.reason,
-            by=name,
-            tenant_id=tenant,
             gate=request.path_params.get("gate"),
         )
         return JSONResponse(_decision_to_json(decided))
@@ -93,7 +90,7 @@ def _decision(body: bytes) -> DecisionBody:
         raise HTTPException(422, 'send {"decision": "...", "reason": "..."}') from None
 
 
-def _decision_to_json(decided: HumanGate) -> dict[str, object]:
+def _decision_to_json(decided: GateRecord) -> dict[str, object]:
     made = decided.verdict
     assert made is not None, "a gate that was just decided has a verdict"
     return {

@@ -155,8 +155,12 @@ class LiveUpdates:
         """Return values that change even if no notification arrives."""
         entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
         told = await self._overview.count_events(entries) if entries else {}
-        pulse = await self._overview.pulse()
-        seen: list[tuple[Topic, object]] = [*told.items(), (GATES, pulse["gates"]), (LETTERS, pulse["letters"])]
+        fingerprints = await self._overview.fingerprints()
+        seen: list[tuple[Topic, object]] = [
+            *told.items(),
+            (GATES, fingerprints["gates"]),
+            (LETTERS, fingerprints["letters"]),
+        ]
         return dict(seen)
 
 

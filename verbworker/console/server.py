@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import choose_engine
 from verbworker.background.poll_loop import running
+from verbworker.client.client import Client
+from verbworker.client.resources import Resources
 from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.login import Login
@@ -21,6 +23,7 @@ from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import ContractInvalid
 from verbworker.http.server import ServerOptions, bind, open_server
+from verbworker.job.trace_context import carry_trace
 from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
@@ -64,7 +67,7 @@ async def serve(
             most = console.streams + _BESIDE_STREAMS
             options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
             opened(addresses.home)
-            async with running(tools.updates.services, stop), open_server(app, listener, options):
+            async with running(tools.updates.services, stop), open_server(carry_trace(app), listener, options):
                 await stop.wait()
                 tools.updates.end()
 
@@ -73,6 +76,7 @@ def _tools(
     settings: Settings, console: ConsoleSettings, catalogue: Catalogue, database: Database, *, is_open: bool
 ) -> PageTools:
     return PageTools(
+        client=Client(settings, resources=Resources(settings, database, AsyncExitStack())),
         database=database,
         overview=Overview(database),
         rendering=Rendering(can_log_out=not is_open),

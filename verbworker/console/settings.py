@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from verbworker.app.api_keys import ApiKey
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
 from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
-from verbworker.ingress.settings import ApiKey
 
 _SHORTEST_SECRET = 32  # characters; shorter ones can be guessed
 

@@ -50,6 +50,8 @@ def parse(text: str) -> Invocation:
         if kind == "close":
             _expect(tokens, "end", "nothing follows the closing parenthesis")
             return Invocation(verb, args)
+        if kind == "end":
+            raise _wrong(at, "a closing parenthesis is missing")
         if kind != "name":
             raise _wrong(at, "an argument begins with its name, like :entity")
         name = token[1:]

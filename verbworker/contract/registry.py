@@ -5,33 +5,41 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from verblint.contracts.contract import Sentences
 from verblint.contracts.syntax import ERROR_CODE, VERB_NAME
 from verblint.names import OWN_JOBS
+from verbworker.contract.hooks import Hook, after_hook, before_hook, read_act
 from verbworker.contract.policy import DEFAULT_POLICY, Policy, load_policies
-from verbworker.contract.verb import Act, Call, Mode, OnUnknown, Verb
+from verbworker.contract.task import PlainTask, check_task, plain_task
+from verbworker.contract.verb import Act, Mode, OnUnknown, Verb
 from verbworker.contract.workflow import WorkflowVerb, load_verbs, say_step, workflow_verbs
 from verbworker.errors import ContractInvalid
 from verbworker.payload.upgrade import Change, Upgrade, Upgrades
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from pyzeebe import ZeebeTaskRouter
 
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Registry:
     """The verbs of an application. Registries are values: merge them with `Registry.of`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, before: Iterable[Hook] = (), after: Iterable[Hook] = ()) -> None:
+        """Begin an empty registry; its hooks run around each verb that is registered here by `verb`."""
+        self._before = tuple(before)
+        self._after = tuple(after)
         self._verbs: dict[str, Verb] = {}
+        self._tasks: dict[str, PlainTask] = {}
         self._workflows: dict[str, WorkflowVerb] = {}
         self._policies: dict[str, Policy] = {}
         self._upgrades = Upgrades()
         self._sentences: dict[str, Sentences] = {}
+        self._startable: set[str] = set()
 
     @classmethod
     def of(cls, *parts: "Registry") -> "Registry":
@@ -40,8 +48,11 @@ class Registry:
         for part in parts:
             for verb in part:
                 merged.add(verb)
+            for task in part.tasks.values():
+                merged.add_task(task)
             merged.declare(*part._workflows.values(), policies=part._policies.values(), upgrades=part._upgrades)
             merged._sentences |= part._sentences
+            merged._startable |= part._startable
         return merged
 
     def verb(
@@ -57,14 +68,20 @@ class Registry:
         concurrency: int = 32,
         max_runs: int = 5,
         policy: str | None = None,
+        timeout: timedelta | None = None,
+        before: Iterable[Hook] = (),
+        after: Iterable[Hook] = (),
     ) -> Callable[[Function], Function]:
         """Register a function as a direct verb. The function itself is unchanged.
 
         `errors` are the codes it may end with through `PermanentBusiness`; if omitted, any code is allowed.
+        `timeout` is how long the engine waits for a silent worker; how long a run may take is in the policy.
+        Hooks run inside the verb's run: `before` takes the case, `after` the `Result`, both a `Call` if they want it.
+        They return nothing, and one that raises fails the run as if the verb had raised.
         """
 
         def register(function: Function) -> Function:
-            act, model = _act(name, function)
+            act, model = read_act(name, function)
             self.add(
                 Verb(
                     name=name,
@@ -80,11 +97,79 @@ class Registry:
                     max_runs=max_runs,
                     policy=policy,
                     sentence=(inspect.getdoc(function) or name).splitlines()[0],
+                    timeout=timeout,
+                    before=tuple(before_hook(name, hook, model) for hook in (*self._before, *before)),
+                    after=tuple(after_hook(name, hook) for hook in (*after, *self._after)),
                 )
             )
             return function
 
         return register
+
+    def task(
+        self,
+        type: str,
+        *,
+        variables: Iterable[str] | None = None,
+        returns: str | None = None,
+        concurrency: int = 32,
+        batch: int = 32,
+        timeout: timedelta | None = None,
+        policy: str | None = None,
+        on_unknown: Literal["rerun", "hold"] = "rerun",
+        idempotency_window: timedelta = timedelta(hours=24),
+        max_runs: int = 5,
+    ) -> Callable[[Function], Function]:
+        """Register a function as a plain task, for a process that is not hollow: variables in, variables out.
+
+        Its parameters are the variables it fetches; one annotated with `TaskCall` gets its idempotency key.
+        It answers a dict of variables or None, or with `returns` the value of that variable. New work is better a verb.
+        """
+
+        def register(function: Function) -> Function:
+            named = None if variables is None else _names(type, "variables", variables)
+            self.add_task(
+                plain_task(
+                    *(type, function),
+                    variables=named,
+                    returns=returns,
+                    concurrency=concurrency,
+                    batch=batch,
+                    timeout=timeout,
+                    policy=policy,
+                    on_unknown=OnUnknown(on_unknown),
+                    idempotency_window=idempotency_window,
+                    max_runs=max_runs,
+                )
+            )
+            return function
+
+        return register
+
+    def include_pyzeebe(
+        self,
+        router: "ZeebeTaskRouter",
+        *,
+        on_unknown: Literal["rerun", "hold"] = "rerun",
+        idempotency_window: timedelta = timedelta(hours=24),
+        max_runs: int = 5,
+    ) -> "Registry":
+        """Add every task of a pyzeebe router as a plain task; return this registry. Tasks added later are not seen."""
+        # Imported here: pyzeebe takes a third of a second to import, and only its users have it loaded already.
+        from verbworker.contract.pyzeebe_tasks import tasks_of
+
+        for task in tasks_of(
+            router, on_unknown=OnUnknown(on_unknown), idempotency_window=idempotency_window, max_runs=max_runs
+        ):
+            self.add_task(task)
+        return self
+
+    def add_task(self, task: PlainTask) -> None:
+        """Add a plain task that is already registered, for example in another registry."""
+        check_task(task)
+        if task.name in self._tasks or task.name in self:
+            raise ContractInvalid(f"the job type {task.name} is registered twice")
+        self._tasks[task.name] = task
 
     def upgrade(self, schema: str, *, to: str) -> Callable[[Change], Change]:
         """Register a pure function that upgrades data of an older schema: `upgrade("kyc.open-case/v1", to="v2")`.
@@ -108,6 +193,7 @@ class Registry:
         contracts = load_verbs(Path(folder))
         # The code of a direct verb is authoritative; only the sentences of its contract are used.
         self._sentences |= {verb.name: verb.sentences for verb in contracts.directs.values() if verb.sentences}
+        self._startable |= {verb.name for verb in contracts.directs.values() if verb.sentences or verb.args}
         return self.declare(*workflow_verbs(contracts))
 
     def load_policies(self, file: Path | str) -> "Registry":
@@ -117,14 +203,22 @@ class Registry:
     def add(self, verb: Verb) -> None:
         """Add a direct verb that is already registered, for example in another registry."""
         _check(verb)
-        if verb.name in self._verbs or verb.name in self._workflows:
+        if verb.name in self or verb.name in self._tasks:
             raise ContractInvalid(f"the verb {verb.name} is registered twice")
         self._verbs[verb.name] = verb
 
     def declare(
-        self, *workflows: WorkflowVerb, policies: Iterable[Policy] = (), upgrades: Iterable[Upgrade] = ()
+        self,
+        *workflows: WorkflowVerb,
+        policies: Iterable[Policy] = (),
+        upgrades: Iterable[Upgrade] = (),
+        startable: Iterable[str] = (),
     ) -> "Registry":
-        """Add workflow verbs and policies written in Python instead of YAML; return this registry."""
+        """Add workflow verbs and policies written in Python instead of YAML; return this registry.
+
+        `startable` are direct verbs that people may start although a process calls them.
+        """
+        self._startable.update(startable)
         for upgrade in upgrades:
             self._upgrades.add(upgrade)
         for policy in policies:
@@ -146,10 +240,14 @@ class Registry:
                     raise ContractInvalid(
                         f"{workflow.name} lists the workflow verb {name}; a workflow verb calls direct verbs only"
                     )
+                if name in self._tasks:
+                    raise ContractInvalid(
+                        f"{workflow.name} lists the plain task {name}; a hollow process calls verbs, so make it one"
+                    )
             for policy in (workflow.policy, *workflow.policies.values()):
                 self._require_policy(workflow.name, policy)
             self._require_errors(workflow)
-        for verb in self:
+        for verb in (*self, *self._tasks.values()):
             self._require_policy(verb.name, verb.policy)
         self._upgrades.check(workflow.schema for workflow in self._workflows.values())
         return self
@@ -161,13 +259,13 @@ class Registry:
             if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
                 continue
             raise ContractInvalid(
-                f"{workflow.name} says that {verb.name} {_ends_with(written)}, and the verb says that it"
+                f"{workflow.name} declares that {verb.name} {_ends_with(written)}, but the verb declares that it"
                 f" {_ends_with(verb.errors)}; write the same codes in the contract's errors and in errors= of the verb"
             )
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
         if policy is not None and policy not in self._policies:
-            raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no policies file has")
+            raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no loaded policies file has")
 
     def __iter__(self) -> Iterator[Verb]:
         return iter(self._verbs.values())
@@ -178,6 +276,15 @@ class Registry:
     def find(self, name: str) -> Verb | None:
         """Return the direct verb of that name."""
         return self._verbs.get(name)
+
+    @property
+    def tasks(self) -> Mapping[str, PlainTask]:
+        """Return the plain tasks by job type."""
+        return MappingProxyType(self._tasks)
+
+    def find_task(self, name: str) -> PlainTask | None:
+        """Return the plain task of that job type."""
+        return self._tasks.get(name)
 
     @property
     def workflows(self) -> Mapping[str, WorkflowVerb]:
@@ -218,39 +325,18 @@ class Registry:
             if verb in workflow.sub_verbs or verb in workflow.compensation.values()
         ]
 
-    def policy_of(self, verb: Verb, workflow: WorkflowVerb | None = None) -> Policy:
+    def is_internal(self, name: str) -> bool:
+        """Return whether a verb is only a step of processes: its contract has no sentences or arguments for people."""
+        return name in self._verbs and name not in self._startable and bool(self.callers(name))
+
+    def policy_of(self, verb: Verb | PlainTask, workflow: WorkflowVerb | None = None) -> Policy:
         """Return the policy a verb runs under: the workflow's choice, else the verb's own, else the default."""
         name = (workflow.policy_of(verb.name) if workflow is not None else None) or verb.policy
         return self._policies.get(name, DEFAULT_POLICY) if name else DEFAULT_POLICY
 
 
-def _act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseModel]]:
-    """Return how to call an author's function, and the model it takes."""
-    try:
-        hints = get_type_hints(function)
-    except (NameError, TypeError) as error:
-        raise ContractInvalid(f"the type hints of the verb {name} cannot be read: {error}") from error
-    case: tuple[str, type[BaseModel]] | None = None
-    call: str | None = None
-    for parameter in inspect.signature(function).parameters.values():
-        hint = hints.get(parameter.name)
-        if parameter.kind not in _NAMED:
-            raise ContractInvalid(f"the verb {name} takes {parameter.name!r} without its name, but is called by names")
-        if hint is Call and call is None:
-            call = parameter.name
-        elif isinstance(hint, type) and issubclass(hint, BaseModel) and case is None:
-            case = (parameter.name, hint)
-        else:
-            raise ContractInvalid(
-                f"the verb {name} takes {parameter.name!r}; a verb takes one pydantic model and a Call"
-            )
-    if case is None:
-        raise ContractInvalid(f"the verb {name} takes no pydantic model, so it cannot see the case")
-    return Act(function, case[0], call, inspect.iscoroutinefunction(function)), case[1]
-
-
 def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> Act:
-    act, probed = _act(name, function)
+    act, probed = read_act(name, function)
     if probed is not model:
         raise ContractInvalid(f"the probe of {name} takes {probed.__name__}, but the verb takes {model.__name__}")
     return act
@@ -286,3 +372,5 @@ def _check(verb: Verb) -> None:
             raise ContractInvalid(f"{verb.name}: the error code {code} is declared twice")
     if verb.concurrency < 1 or verb.max_runs < 1:
         raise ContractInvalid(f"{verb.name}: concurrency and max_runs are at least 1")
+    if verb.timeout is not None and verb.timeout < timedelta(milliseconds=1):
+        raise ContractInvalid(f"{verb.name}: the timeout is at least a millisecond")

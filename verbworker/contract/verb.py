@@ -77,6 +77,7 @@ class Call:
     connection: Db | None = None
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)  # the static headers of the task in the model
 
     @property
     def db(self) -> Db:
@@ -119,7 +120,7 @@ class Act:
     call_name: str | None
     is_async: bool
 
-    def arguments(self, case: BaseModel, call: Call) -> dict[str, object]:
+    def arguments(self, case: object, call: Call) -> dict[str, object]:
         """Return the function's arguments, independent of the order and names its author chose."""
         named: dict[str, object] = {self.case_name: case}
         if self.call_name is not None:
@@ -144,8 +145,12 @@ class Verb:
     max_runs: int
     policy: str | None
     sentence: str
+    timeout: timedelta | None = None  # of the engine's activation; None for the worker's setting
+    before: tuple[Act, ...] = ()  # hooks that see the case; one that raises fails the run
+    after: tuple[Act, ...] = ()  # hooks that see the result, before it is stored
 
     @property
     def needs_threads(self) -> bool:
         """Return whether a part of it would block the event loop and so runs on a thread."""
-        return not self.act.is_async or (self.probe is not None and not self.probe.is_async)
+        parts = (self.act, *self.before, *self.after, *(() if self.probe is None else (self.probe,)))
+        return not all(part.is_async for part in parts)

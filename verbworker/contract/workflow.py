@@ -14,7 +14,7 @@ from verbworker.contract.flags import FlagContract
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.merge import apply
 
-_KEY_PLACE = re.compile(KEY_PLACE)
+KEY_PLACES = re.compile(KEY_PLACE)
 _SENTENCE_PLACE = re.compile(SENTENCE_PLACE)
 _MISSING = object()
 
@@ -36,6 +36,7 @@ class WorkflowVerb:
     integrity: Literal["plain", "signed"] = "plain"
     initial: Mapping[str, str] = field(default_factory=dict)
     outcome: Mapping[str, str] = field(default_factory=dict)
+    outcome_flag: str | None = None
     sub_verbs: tuple[str, ...] = ()
     flag_contract: FlagContract = field(default_factory=FlagContract)
     messages: Mapping[str, str] = field(default_factory=dict)
@@ -76,6 +77,12 @@ class WorkflowVerb:
         """Return the caller's result from the final data; missing fields are left out."""
         named = ((target, _at(data, source.split(".")[1:])) for target, source in self.outcome.items())
         return apply({}, {tuple(target.split(".")): value for target, value in named if value is not _MISSING})
+
+    def outcome_name(self, flags: Mapping[str, object]) -> str | None:
+        """Return how a case ended by its final flags; None if the contract names no flag or it was never set."""
+        flag = self.flag_contract.flags.get(self.outcome_flag or "")
+        name = None if flag is None else flags.get(flag.name)
+        return name if isinstance(name, str) and flag is not None and name != flag.initial else None
 
     def keys_of(self, data: Mapping[str, Any], args: Mapping[str, object] | None = None) -> dict[str, str]:
         """Return the correlation keys whose parts are all available; later steps add the others."""
@@ -132,7 +139,7 @@ def _render(template: str, data: Mapping[str, Any], args: Mapping[str, object]) 
     """Return the filled template, or None while a placeholder has no plain value."""
     given = {name.replace("-", "_"): value for name, value in args.items()}
     # Texts and paths alternate: the pattern has one group.
-    pieces = _KEY_PLACE.split(template)
+    pieces = KEY_PLACES.split(template)
     for index, place in enumerate(pieces[1::2]):
         source, *path = place.split(".")
         found = text_at(data if source == "state" else given, path)

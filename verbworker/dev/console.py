@@ -11,7 +11,7 @@ from verbworker.dev.plan import Plan
 from verbworker.errors import CannotRun, StoreError
 
 LOOPBACK = "127.0.0.1"
-_USUAL = 8092
+_USUAL = 8092  # the default port of `verbworker console`
 _LEAVING_S = 5.0  # the console drains; a developer who pressed Ctrl-C does not wait longer
 
 

@@ -9,33 +9,28 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Protocol
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import verbworker
 from verbworker.app import settings as config
-from verbworker.app.client import Client, open_client
-from verbworker.app.entry_view import EntryView
 from verbworker.app.wiring import load_app
-from verbworker.contract.message import Message
+from verbworker.client.client import Client
+from verbworker.client.entry_handle import EntryHandle
+from verbworker.client.records import EntryDetail, WaitRecord
 from verbworker.dev import worker_process
 from verbworker.dev.dev_session import apply
 from verbworker.dev.event_log import EventLine, EventLog
 from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LOOPBACK, LocalPostgres
 from verbworker.errors import CannotRun
-from verbworker.runbook.event import Entry, Open, Status, Wait
+from verbworker.runbook.event import Status, Wait
 from verbworker.stores import migrations
-from verbworker.stores.messages.dead_letters import DeadLetters
-from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.gates.decide import Gates
-from verbworker.work.messages.ingress import Ingress
-from verbworker.work.starts.router import Caller
 
 TENANT = "demo"
 CASE = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
 _PAPERS = ("passport", "register-extract")
-_LOOK_EVERY = 0.1
-_LONGEST = 120.0
+_LOOK_EVERY = 0.1  # seconds; a viewer does not notice the delay
+_LONGEST = 120.0  # seconds; the case takes a few, a slow machine several times that
 _NEEDED = ("verbs/kyc/kyc.sql", "processes/kyc-open-case/process.bpmn")
 
 
@@ -95,11 +90,8 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
 @asynccontextmanager
 async def _open_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
     settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
-    async with open_client(settings, load_app(plan.app)) as client:
-        inbox = Inbox(client.database, engine_id=plan.engine_id, owner=client.owner)
-        ingress = Ingress(inbox, DeadLetters(client.database))
-        log = EventLog(client.runbook, plan.tenant)
-        yield Scene(stage, client, Gates(client.database), ingress, log, EntryView(client.database))
+    async with Client(settings, load_app(plan.app)) as client:
+        yield Scene(stage, client, EventLog(client.resources.runbook, plan.tenant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,40 +100,37 @@ class Scene:
 
     stage: Stage
     client: Client
-    gates: Gates
-    ingress: Ingress
     log: EventLog
-    view: EntryView
 
     async def play(self) -> int:
         """Run the case; returns 0 if it was decided as intended."""
-        entry = await self.client.router.invoke(CASE, caller=Caller(TENANT, "ann"))
-        self.stage.act(f"Ann asks: {entry.sentence}")
+        entry = await self.client.start(CASE, by="ann")
+        self.stage.act(f"Ann asks: {(await entry.read()).sentence}")
         try:
             async with asyncio.timeout(_LONGEST):
-                entry = await self._await_end(entry.entry_id)
+                ended = await self._await_end(entry)
         except TimeoutError:
-            far = (await self.view.progress(entry)).detailed
+            far = (await entry.read()).progress
             raise CannotRun(f"the case did not end within {_LONGEST:.0f} s; its progress: {far}") from None
-        return await self._conclude(entry)
+        return await self._conclude(ended)
 
-    async def _await_end(self, entry_id: UUID) -> Entry:
+    async def _await_end(self, entry: EntryHandle) -> EntryDetail:
         answered: set[UUID] = set()
         while True:
-            entry = (found := await self.view.find(entry_id, TENANT)).entry
+            found = await entry.read()
             for line in await self.log.news():
                 self.stage.happen(line)
-            self.stage.stand(found.progress.detailed)
-            if entry.status.is_final:
-                return entry
+            self.stage.stand(found.progress)
+            if found.is_final:
+                return found
             for wait in found.waits:
                 if wait.token_id not in answered and (answer := self._answer(wait)) is not None:
                     answered.add(wait.token_id)
                     await self.stage.breathe()
-                    await answer(entry_id)
+                    await answer(entry.entry_id)
             await asyncio.sleep(_LOOK_EVERY)
 
-    def _answer(self, wait: Open) -> Callable[[UUID], Awaitable[None]] | None:
+    def _answer(self, wait: WaitRecord) -> Callable[[UUID], Awaitable[None]] | None:
         match wait.kind:
             case Wait.EXTERNAL_SIGNAL:
                 return self._send_papers
@@ -153,22 +142,15 @@ class Scene:
     async def _send_papers(self, entry_id: UUID) -> None:
         self.stage.act(f"The customer sends: {', '.join(_PAPERS)}")
         papers = [{"kind": kind, "reference": f"store://papers/{kind}"} for kind in _PAPERS]
-        message = Message(
-            message_name="kyc.documents-received",
-            message_id=uuid4().hex,
-            correlation_key=str(entry_id),
-            tenant_id=TENANT,
-            entry_id=entry_id,
-            payload={"documents": papers},
-        )
-        await self.ingress.take(message, sent_by="portal")
+        name, key = "kyc.documents-received", str(entry_id)
+        await self.client.send(name, key, {"documents": papers}, entry_id=entry_id, by="portal")
 
     async def _approve(self, entry_id: UUID) -> None:
         self.stage.act("Ada looks at the papers and approves")
-        await self.gates.decide(entry_id, "approve", reason="all is in order", by="ada", tenant_id=TENANT)
+        await self.client.decide(entry_id, "approve", reason="all is in order", by="ada")
 
-    async def _conclude(self, entry: Entry) -> int:
-        verified = await self.client.runbook.verify(TENANT, entry.entry_id)
+    async def _conclude(self, entry: EntryDetail) -> int:
+        verified = await self.client.resources.runbook.verify(TENANT, entry.entry_id)
         outcome = dict(entry.outcome or {})
         self.stage.say(f"{entry.sentence}: {entry.status}")
         for name, value in outcome.items():

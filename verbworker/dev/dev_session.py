@@ -9,19 +9,58 @@ from pathlib import Path
 from verbworker.dev import worker_process
 from verbworker.dev.console import beside
 from verbworker.dev.event_log import EventLog
-from verbworker.dev.files import Files, home_of
+from verbworker.dev.files import Files, home_of, sql_files
 from verbworker.dev.folder import held, write_settings
 from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LocalPostgres, read_address
 from verbworker.dev.worker_process import WorkerProcess
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
+from verbworker.retrying import STORED
 from verbworker.stores import migrations
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Database, connect, hide_password
+from verbworker.stores.database import Database, connect
+from verbworker.stores.dsn import hide_password
 
-_TICK = 0.3
+_TICK = 0.3  # seconds; a saved file reloads without a noticeable delay, and looking stays cheap
+_SOON = 30.0  # a worker that ends sooner after its start will likely do so again
 
 Tell = Callable[[str], None]
+
+
+class Restarts:
+    """When to replace a worker that ended by itself: at once, and later each time if it ends soon after its start."""
+
+    def __init__(self) -> None:
+        self._ended: WorkerProcess | None = None
+        self._started_at = float("-inf")
+        self._due_at = 0.0
+        self._failures = 0
+
+    def note_end(self, worker: WorkerProcess, now: float) -> float | None:
+        """Return the seconds until its replacement starts, or None if its end was noted before."""
+        if worker is self._ended:
+            return None
+        self._ended = worker
+        self._failures = self._failures + 1 if now - self._started_at < _SOON else 0
+        return self._pause(now)
+
+    def note_failure(self, now: float) -> None:
+        """Note that a replacement could not start."""
+        self._failures += 1
+        self._pause(now)
+
+    def note_start(self, now: float) -> None:
+        """Note that a replacement runs."""
+        self._started_at = now
+
+    def is_due(self, now: float) -> bool:
+        """Return whether it is time to start a replacement."""
+        return now >= self._due_at
+
+    def _pause(self, now: float) -> float:
+        pause = STORED.after(self._failures) if self._failures else 0.0
+        self._due_at = now + pause
+        return pause
 
 
 class DevSession:
@@ -56,7 +95,7 @@ class DevSession:
             async with self._database() as dsn:
                 applied = await migrations.migrate(dsn)
                 self._tell(f"the database is {hide_password(dsn)}, {len(applied)} migration(s) applied")
-                await apply(dsn, self._plan.sql, self._tell)
+                await apply(dsn, sql_files(self._plan.sql), self._tell)
                 files = Files(self._paths_to_watch())
                 first = await worker_process.start(self._words, self._plan.settings(dsn))
                 if isinstance(first, int):
@@ -94,7 +133,8 @@ class DevSession:
         return [home_of(self._plan.app), *models, *self._plan.sql, *contracts, Path("pyproject.toml")]
 
     def _explain(self, worker: WorkerProcess, dsn: str) -> None:
-        place = write_settings(self._data, self._plan.settings(dsn))
+        # A direct verb runs in the command that starts it, and its developer wants to see its errors there.
+        place = write_settings(self._data, self._plan.settings(dsn) | {"VERBWORKER_LOG_TRACEBACKS": "1"})
         self._tell(f"running {worker.greeting.verbs} verbs; saved changes reload automatically, Ctrl-C ends everything")
         self._tell("in another terminal:")
         self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
@@ -105,17 +145,16 @@ class DevSession:
 
     async def _follow(self, dsn: str, database: Database, files: Files, worker: WorkerProcess) -> int:
         log = EventLog(Runbook(database), self._plan.tenant)
-        is_missed = False
+        restarts = Restarts()
         try:
             await log.skip()
             while True:
                 await asyncio.sleep(_TICK)
                 await self._say_news(log)
-                if worker.code is not None and not is_missed:
-                    is_missed = True
-                    self._tell(f"the worker ended unexpectedly ({worker.code}); the next change starts another")
                 if changed := await files.changes():
-                    worker, is_missed = await self._exchange(dsn, worker, changed), False
+                    worker, restarts = await self._exchange(dsn, worker, changed), Restarts()
+                elif worker.code is not None:
+                    worker = await self._replace(dsn, worker, restarts)
         finally:
             await worker.end()
 
@@ -128,7 +167,24 @@ class DevSession:
                 raise CannotRun(f"Postgres ended unexpectedly; its log is in {self._data}") from error
 
     def _sql_among(self, changed: Sequence[str]) -> list[Path]:
-        return [path for path in self._plan.sql if os.path.relpath(path) in changed]
+        return [path for path in sql_files(self._plan.sql) if os.path.relpath(path) in changed]
+
+    async def _replace(self, dsn: str, ended: WorkerProcess, restarts: Restarts) -> WorkerProcess:
+        """Return a new worker for one that ended by itself, when it is time for it."""
+        clock = asyncio.get_running_loop().time
+        if (pause := restarts.note_end(ended, clock())) is not None:
+            when = f"in {pause:.0f} s" if pause else "now"
+            self._tell(f"the worker ended unexpectedly ({ended.code}); another starts {when}")
+        if not restarts.is_due(clock()):
+            return ended
+        new = await worker_process.start(self._words, self._plan.settings(dsn))
+        if isinstance(new, int):
+            restarts.note_failure(clock())
+            return ended
+        await ended.end()
+        restarts.note_start(clock())
+        self._tell(f"the worker runs again: {new.greeting.verbs} verbs")
+        return new
 
     async def _exchange(self, dsn: str, old: WorkerProcess, changed: Sequence[str]) -> WorkerProcess:
         """Return the worker to use from now on: a new one, or the old one if the new verbs are invalid."""

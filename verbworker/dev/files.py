@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from verbworker.errors import CannotRun
+
 _KINDS = (".py", ".yaml", ".yml", ".bpmn", ".sql", ".toml")
-_SETTLING = 0.1
+_SETTLING = 0.1  # seconds without a change; the pieces of one save are milliseconds apart
 
 Look = dict[str, tuple[int, int]]
 
@@ -59,6 +61,16 @@ def _facts(name: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 def _is_venv(folder: str, name: str) -> bool:
     return os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+
+
+def sql_files(places: Sequence[Path]) -> list[Path]:
+    """Return the SQL files at some places, now: a folder may have got more; `CannotRun` names a place that is gone."""
+    found: list[Path] = []
+    for place in places:
+        if not place.exists():
+            raise CannotRun(f"--sql {place}: there is no such file or folder")
+        found += sorted(place.rglob("*.sql")) if place.is_dir() else [place]
+    return found
 
 
 def home_of(app: str) -> Path:

@@ -10,7 +10,7 @@ class Plan:
 
     app: str
     models: tuple[str, ...]
-    sql: tuple[Path, ...] = ()
+    sql: tuple[Path, ...] = ()  # files and folders
     verbs: str = ""
     engine: str = "embedded"
     engine_id: str = "dev"

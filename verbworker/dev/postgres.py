@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from verbworker.dev.folder import write_private
-from verbworker.dev.processes import end
+from verbworker.dev.processes import end, end_with_parent
 from verbworker.errors import CannotRun, StoreUnavailable
 from verbworker.stores.database import connect
 
 LOOPBACK = "127.0.0.1"
 _NOBODY = 65534
-_START_SECONDS = 60.0
+_START_SECONDS = 60.0  # a start takes a second or two, recovery on a busy machine longer
 _SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -164,6 +164,7 @@ class LocalPostgres:
     def _as_user(self) -> dict[str, Any]:
         # A session of its own: Ctrl-C in a terminal reaches only us, and we end the others in order.
         own: dict[str, Any] = {"cwd": self._folder, "start_new_session": True}
+        own["preexec_fn"] = end_with_parent(signal.SIGINT)  # a fast, clean shutdown
         return own if self._user is None else own | {"user": self._user, "group": self._user, "extra_groups": []}
 
     async def _answers(self) -> bool:

@@ -1,8 +1,32 @@
 """Child processes that end with us: signalled first, killed in the end."""
 
 import asyncio
+import ctypes
+import os
 import signal
+import sys
 from asyncio.subprocess import Process
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(number: int) -> Callable[[], None] | None:
+    """Return what a new process runs before its program, so that it gets a signal when this process dies, however.
+
+    Only Linux can do that; elsewhere it is None, and children of a killed process are left to its next start.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    # Loaded here: after a fork nothing should be imported.
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask_for_signal() -> None:
+        prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent:  # it died meanwhile
+            os._exit(1)
+
+    return ask_for_signal
 
 
 async def end(

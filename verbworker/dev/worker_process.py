@@ -10,16 +10,17 @@ from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from verbworker.dev.processes import end
+from verbworker.dev.processes import end, end_with_parent
 from verbworker.errors import CannotRun
 
 COMMAND = "dev-hand"
-# Defaults of a session, which the user may override: short waits, and warnings as text.
+# Defaults of a session, which the user may override: short waits, warnings as text, and full tracebacks.
 _HABITS = {
     "VERBWORKER_POLL_WAIT": "1",
     "VERBWORKER_GRACE": "5",
     "VERBWORKER_LOG_FORMAT": "text",
     "VERBWORKER_LOG_LEVEL": "warning",
+    "VERBWORKER_LOG_TRACEBACKS": "1",
 }
 # No fixed HTTP port to conflict on. Bytecode is compared by whole seconds, and people save twice within one.
 _ALWAYS = {"VERBWORKER_HTTP_PORT": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -62,6 +63,7 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProc
             stdin=theirs.fileno(),
             env={**_HABITS, **os.environ, **_ALWAYS, **settings},
             start_new_session=True,
+            preexec_fn=end_with_parent(signal.SIGTERM),
         )
     try:
         said = await reader.readline()

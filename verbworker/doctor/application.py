@@ -10,7 +10,7 @@ from verbworker.doctor.subject import Subject
 from verbworker.engine.protocol import Resource
 from verbworker.errors import Refused, VerbworkerError
 from verbworker.model.outline import Use, outline, verbs_in
-from verbworker.model.weave import weave
+from verbworker.model.weave import PLAIN_PROCESS, take_plain, weave
 from verbworker.profile.verify.models import read_models
 from verbworker.stores.checkup import Checkup
 from verbworker.stores.deployments import Deployment, Deployments
@@ -24,7 +24,8 @@ async def load(subject: Subject) -> Sequence[CheckResult]:
     if registry is None:
         return [unknown("application", "no registry is given", _PASS_APP)]
     direct, workflows = len(list(registry)), len(registry.workflows)
-    return [ok("application", f"{subject.app} has {direct} direct verbs and {workflows} workflow verbs")]
+    plain = f", and {len(registry.tasks)} plain tasks for processes that are not hollow" if registry.tasks else ""
+    return [ok("application", f"{subject.app} has {direct} direct verbs and {workflows} workflow verbs{plain}")]
 
 
 async def keys(subject: Subject) -> Sequence[CheckResult]:
@@ -71,12 +72,14 @@ def _compare(file: Resource, process_id: str, deployed: Deployment | None, subje
         return warn(name, f"{file.name} differs from {which}", fix)
     if registry is not None and not _is_woven_alike(file, deployed, registry):
         return warn(name, f"{file.name} equals {which}, but its policies or the runtime changed", fix)
-    return ok(name, f"{file.name} equals {which}")
+    hollow = "; it is plain, not hollow" if deployed.verb == PLAIN_PROCESS else ""
+    return ok(name, f"{file.name} equals {which}{hollow}")
 
 
 def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) -> bool:
+    take = take_plain if deployed.verb == PLAIN_PROCESS else weave
     try:
-        return sha256(weave(file.content, registry).content).digest() == deployed.woven_sha256
+        return sha256(take(file.content, registry).content).digest() == deployed.woven_sha256
     except Refused:
         return False
 
@@ -87,15 +90,23 @@ async def verbs(subject: Subject) -> Sequence[CheckResult]:
     assert registry is not None, "this check needs the application"
     pinned = await Checkup(await subject.database()).definitions_in_use(subject.settings.cluster())
     lost: list[tuple[Use, Deployment]] = []
+    plain: list[CheckResult] = []
     total = 0
     for deployment in _in_use(await deployments.list(), pinned):
         total += 1
+        plain += _tell_plain(deployment)
         lost += [(use, deployment) for use in await _find_missing_verbs(deployment, deployments, registry)]
     if not total:
         return [ok("verbs", "nothing is deployed yet")]
     if not lost:
-        return [ok("verbs", f"every job of {total} deployed model(s) has a verb")]
-    return [_lost(use, deployment, registry) for use, deployment in lost]
+        return [ok("verbs", f"every job of {total} deployed model(s) has a verb or a plain task"), *plain]
+    return [*(_lost(use, deployment, registry) for use, deployment in lost), *plain]
+
+
+def _tell_plain(deployment: Deployment) -> Iterator[CheckResult]:
+    if deployment.verb == PLAIN_PROCESS:
+        words = f"version {deployment.version} is not hollow: plain tasks serve it, and no entry follows it"
+        yield ok(f"process {deployment.process_id}", words)
 
 
 def _in_use(deployments: Sequence[Deployment], pinned: set[int]) -> Iterator[Deployment]:
@@ -110,16 +121,17 @@ def _in_use(deployments: Sequence[Deployment], pinned: set[int]) -> Iterator[Dep
 async def _find_missing_verbs(deployment: Deployment, deployments: Deployments, registry: Registry) -> list[Use]:
     content = await deployments.content(deployment.definition_key)
     uses = outline(Resource(deployment.resource, content or b"")).uses
-    return [use for use in verbs_in(uses) if registry.find(use.verb) is None]
+    find = registry.find_task if deployment.verb == PLAIN_PROCESS else registry.find
+    return [use for use in verbs_in(uses) if find(use.verb) is None]
 
 
 def _lost(use: Use, deployment: Deployment, registry: Registry) -> CheckResult:
     where = f"{use.element_id} of {deployment.process_id}, version {deployment.version}"
-    found = f"no verb of this registry serves {where}"
-    if registry.workflow_of(deployment.process_id) is None:
+    found = f"no {'plain task' if deployment.verb == PLAIN_PROCESS else 'verb'} of this registry serves {where}"
+    if deployment.verb != PLAIN_PROCESS and registry.workflow_of(deployment.process_id) is None:
         return warn(f"verb {use.verb}", found, "run a worker with the registry that owns this process")
     return wrong(
-        f"verb {use.verb}", found, "register the verb, or deploy a model without it and migrate the running instances"
+        f"verb {use.verb}", found, "register it, or deploy a model without it and migrate the running instances"
     )
 
 

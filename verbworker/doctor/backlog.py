@@ -12,8 +12,12 @@ from verbworker.stores.checkup import Checkup, Queue
 
 _A_DAY = timedelta(days=1)
 _A_MINUTE = timedelta(minutes=1)
-_AT_ONCE = timedelta(0)
-_LONGEST_WORD = 200
+_SOME_MINUTES = timedelta(minutes=5)
+_AT_ONCE = timedelta(0)  # these never resolve themselves: a person must act
+_LONGEST_WORD = 200  # characters of an error; the whole text is in the log
+_WORKERS = "workers"
+# A worker notes twice a minute that it runs.
+_SEEN_WITHIN = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,19 @@ QUEUES: Mapping[str, BacklogPlace] = {
         "restart the worker that frames explain names, and give the verb's own calls a timeout",
     ),
     "dispatches": BacklogPlace(
-        "dispatches", "start(s) wait for the engine", _A_MINUTE, "check that a worker runs and the model is deployed"
+        "dispatches", "start(s) wait for the engine", _A_MINUTE, "see the lines workers, engine and models"
     ),
     "decisions": BacklogPlace(
         "decisions",
         "decision(s) of people wait for the engine",
         _A_MINUTE,
-        "check that a worker runs and the engine answers",
+        "see the lines workers and engine",
+    ),
+    "messages": BacklogPlace(
+        "messages",
+        "message(s) wait to be delivered",
+        _SOME_MINUTES,  # one that came early waits for its case
+        "see the lines workers and engine; a message whose key no case has becomes a dead letter in time",
     ),
     "dead letters": BacklogPlace(
         "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
@@ -57,6 +67,21 @@ STALLS: Mapping[str, tuple[StallKind, str]] = {
     "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not delivered again in time"),
     "overdue timers": (StallKind.TIMER, "timer(s) did not fire in time"),
 }
+
+
+async def check_workers(subject: Subject) -> Sequence[CheckResult]:
+    """Check that a worker serves the engine, unless no case is open there."""
+    engine_id = subject.settings.cluster()
+    counted = await Checkup(await subject.database()).workers(engine_id, within=_SEEN_WITHIN)
+    if counted.alive:
+        return [ok(_WORKERS, f"{counted.alive} worker(s) run, {counted.open_cases} case(s) are open")]
+    before = ""
+    if counted.last_seen is not None:
+        before = f"; the last was {counted.last_name}, {_format_duration(counted.last_seen)} ago"
+    if not counted.open_cases:
+        return [ok(_WORKERS, f"no worker runs, and no case is open{before}")]
+    found = f"no worker runs for {engine_id}, but {counted.open_cases} case(s) are open{before}"
+    return [warn(_WORKERS, found, f"start one: verbworker worker --app {subject.app or 'module:attribute'}")]
 
 
 async def check_queue(name: str, subject: Subject) -> Sequence[CheckResult]:

@@ -31,7 +31,7 @@ CHECKS: tuple[Check, ...] = (
     Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
-    Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
+    Check("engine", engine.reach, "check that the engine runs, and ZEEBE_ADDRESS if it is a cluster", ("engine id",)),
     Check("engine version", engine.version, "check the gateway's log", ("engine",)),
     Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
     Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
         "check the models: verbworker verbs list",
         ("migrations", "engine id", "application"),
     ),
+    Check("workers", backlog.check_workers, "check the database's load", ("migrations", "engine id")),
     *(
         Check(name, partial(backlog.check_queue, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES

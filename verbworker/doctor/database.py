@@ -9,12 +9,12 @@ from verbworker.doctor.subject import Subject
 from verbworker.stores import durability as _server
 from verbworker.stores import migrations as _schema
 from verbworker.stores.checkup import Checkup
-from verbworker.stores.database import hide_password
+from verbworker.stores.dsn import hide_password
 
 _OLDEST, _NEWEST = 15, 18
-_LOOKS = 3
+_LOOKS = 3  # the fastest round trip counts: the first also opens the connection
 _SOME_SECONDS = timedelta(seconds=2)
-_MOST_NAMED = 5
+_MOST_NAMED = 5  # enough to recognize what is missing; one grant covers all
 
 
 async def reach(subject: Subject) -> Sequence[CheckResult]:

@@ -1,7 +1,6 @@
 """Checks of the engine: access, the features of its version, and its clock."""
 
 import asyncio
-import re
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -11,17 +10,16 @@ from verbworker.app.selfcheck import NOBODY
 from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
 from verbworker.doctor.database import judge_clock
 from verbworker.doctor.subject import Subject
-from verbworker.engine.known_faults import lost_timeouts
+from verbworker.engine.known_faults import lost_timeouts, version_number
 from verbworker.engine.protocol import Ask, TellsTime
 from verbworker.errors import EngineError
 from verbworker.stores.checkup import Checkup
 
-_VERSION = re.compile(r"(\d+)\.(\d+)\.")
 _LISTENERS = (8, 6)
 _MAINTAINED = (8, 8)
 _CANCEL_LISTENERS = (8, 10)
 _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
-_LISTENING = 0.5
+_LISTENING = 0.5  # seconds; an engine or a proxy that refuses streams answers in one round trip
 _TO_THE_SECOND = timedelta(seconds=1)
 _NO_STREAM = "allow HTTP/2 streams of 15 seconds in proxies, or set VERBWORKER_STREAMING=false"
 
@@ -46,11 +44,11 @@ async def version(subject: Subject) -> Sequence[CheckResult]:
     check, facts = "engine version", await (await subject.engine()).facts()
     if subject.settings.engine == "embedded":
         return [ok(check, f"{facts.version}, in the worker's database, with its own listeners")]
-    found = _VERSION.match(facts.version)
+    found = version_number(facts.version)
     if found is None:
         fix = "compare it with the versions in the README"
         return [warn(check, f"the gateway reports the unknown version {facts.version!r}", fix)]
-    number = int(found[1]), int(found[2])
+    number = found[:2]
     if number < _LISTENERS:
         words = f"Zeebe {facts.version} has no execution listeners, so it rejects every model"
         return [wrong(check, words, "upgrade the cluster to 8.8 or newer")]

@@ -20,9 +20,15 @@ class EngineFault:
     is_certain: bool
 
 
+def version_number(version: str) -> tuple[int, int, int] | None:
+    """Return the three numbers of an engine's version; None for the embedded engine and for what is no version."""
+    found = _VERSION.match(version)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+
+
 def lost_timeouts(version: str) -> EngineFault | None:
     """Return the fault if this version loses job timeouts: such a job stays locked until the broker restarts."""
-    number = _number(version)
+    number = version_number(version)
     if number is None or number >= _RELATED_FAULTS_END:
         return None
     if number < _KEEPS_TIMEOUTS:
@@ -43,7 +49,7 @@ def lost_timeouts(version: str) -> EngineFault | None:
 
 def stall_remedy(version: str, instance_key: int) -> str:
     """Describe how to free a job that the engine activated and does not hand out again."""
-    number, partition = _number(version), instance_key >> _KEY_BITS
+    number, partition = version_number(version), instance_key >> _KEY_BITS
     restart = f"restart the broker that leads partition {partition}"
     if number is None:
         return "look for the job in the engine"
@@ -59,7 +65,7 @@ def stall_remedy(version: str, instance_key: int) -> str:
 
 def overdue_remedy(version: str, instance_key: int) -> str:
     """Describe how to make the engine check its timers and backoffs again."""
-    if _number(version) is None:
+    if version_number(version) is None:
         return "see that a worker runs: it moves the embedded engine's clock"
     return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then looks at every due time anew"
 
@@ -67,11 +73,6 @@ def overdue_remedy(version: str, instance_key: int) -> str:
 def lost_remedy(version: str) -> str:
     """Describe what to do about an instance that the engine has under no known key."""
     end = "if nothing comes of it, end it and ask for it anew: verbworker runbook cancel"
-    if _number(version) is None:
+    if version_number(version) is None:
         return f"see that a worker serves its jobs; {end}"
     return f"restart the brokers one by one, so that each hands out again what it has; {end}"
-
-
-def _number(version: str) -> tuple[int, int, int] | None:
-    found = _VERSION.match(version)
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))

@@ -153,6 +153,26 @@ class Engine(JobCommands, JobTimeouts, Protocol):
         """Close the connections. Closing twice is harmless."""
 
 
+class PreparedCompletion(Protocol):
+    """The completion of a job, saved in the caller's transaction."""
+
+    async def finish_in(self, connection: Any, verdict: Sequence[object]) -> str:
+        """Store a verdict, as columns of its frame, and complete the job by one statement, or write nothing.
+
+        Returns `done`; `fenced` or `overtaken` for what is wrong with the frame; `refused` if the job needs more than
+        one statement, or cannot be completed.
+        """
+
+    async def save_in(self, connection: Any) -> None:
+        """Complete the job in the transaction that stored its verdict.
+
+        A job that is gone or not active raises as in `complete` and leaves the transaction unchanged.
+        """
+
+    def end(self, *, is_saved: bool) -> None:
+        """Wake waiters after the commit, or drop what was prepared. Must be called, once."""
+
+
 @runtime_checkable
 class SameDatabase(Protocol):
     """An engine whose tokens are in the database that verbs write to, so that one commit changes both."""
@@ -165,11 +185,8 @@ class SameDatabase(Protocol):
     ) -> list[Started]:
         """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
 
-    async def complete_in(self, connection: Any, job_key: int, variables: Variables) -> Callable[[], None]:
-        """Complete a job in the caller's transaction; call the returned function after the commit to wake waiters.
-
-        A job that is gone or not active raises as in `complete` and leaves the transaction unchanged.
-        """
+    async def prepare_completion(self, job_key: int, variables: Variables) -> "PreparedCompletion":
+        """Return the completion of a job for the caller's transaction. Nothing is saved yet."""
 
 
 def same_database(engine: object, database: Any) -> SameDatabase | None:

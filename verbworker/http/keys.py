@@ -3,9 +3,12 @@
 import hmac
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Holder = TypeVar("Holder")
+
+API_KEY: Final = "x-api-key"
+"""The header that carries a key."""
 
 
 def holder_of(key: str, known: Sequence[tuple[bytes, Holder]]) -> Holder | None:

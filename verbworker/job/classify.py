@@ -10,15 +10,22 @@ from verbworker.errors import (
     PermanentBusiness,
     PermanentContract,
     StoreConflict,
+    StoreError,
     StoreUnavailable,
     TransientExternal,
     TransientInfrastructure,
     WorkerStopping,
 )
+from verbworker.job.error_place import RaisedError, locate_error
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 
 Failed = Thrown | Retry | Yielded | Incident
 
+UNEXPECTED = "UnexpectedError"
+"""The class of an exception that no verb raises on purpose: a bug, retried like an external failure."""
+
+# What HTTP libraries raise when the other side did not answer; their own socket errors are an OSError already.
+_SILENCE = frozenset({"httpx.TransportError", "aiohttp.client_exceptions.ClientConnectionError"})
 _MOST_WORDS = 1000  # characters of a reason; frames, engine and console hold it
 
 
@@ -30,24 +37,30 @@ def classify(
     `jitter` between 0 and 1 spreads the delay. `verb` is None when the job names an unknown verb.
     """
     delay = policy.delay(attempt, jitter)
+    code, text = _describe(error, locate_error(error, verb.act.function.__module__ if verb else ""))
     match error:
         case PermanentBusiness(thrown=str(code)):
-            return _thrown(_plain(code, MAX_ERROR_CODE), _plain(str(error)), verb)
+            return _thrown(to_printable(code, MAX_ERROR_CODE), to_printable(str(error)), verb)
         case PermanentBusiness() | PermanentContract():
-            return Incident(error.kind, *_describe(error))
+            return Incident(error.kind, code, text)
         case WorkerStopping():
-            return Yielded(*_describe(error), 0.0)
+            return Yielded(code, text, 0.0)
         case TransientInfrastructure():
-            return Yielded(*_describe(error), delay)
+            return Yielded(code, text, delay)
         case StoreUnavailable() | StoreConflict() | EngineUnavailable():
             return Yielded(type(error).__name__, "the database or the engine did not answer", delay)
         case _ if not _names(error).isdisjoint(policy.retry.non_retryable_error_types):
-            return Incident(PermanentContract.kind, type(error).__name__, "the policy says that this is not retried")
+            return Incident(PermanentContract.kind, code, f"{text}; the policy does not retry this")
         case OutcomeUnknown() | TimeoutError() if verb is not None and verb.on_unknown is OnUnknown.HOLD:
             return Incident(
-                PermanentContract.kind, "OutcomeUnknown", "a call may have reached the outside; it is not repeated"
+                PermanentContract.kind,
+                "OutcomeUnknown",
+                f"{text}; a call may have reached the outside, so it is not repeated",
             )
-    return _retry(error, retries_left, delay)
+    kind = _kind(error)
+    if retries_left > 1:
+        return Retry(kind, code, text, delay)
+    return Incident(kind, code, f"{text}; no retry is left")
 
 
 def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
@@ -56,7 +69,7 @@ def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
         return Thrown(code, text)
     declared = ", ".join(verb.errors) or "none"
     words = f"{text}; {verb.name} ended with the code {code}, which is not in its errors= ({declared})"
-    return Incident(PermanentContract.kind, "ErrorUndeclared", _plain(words))
+    return Incident(PermanentContract.kind, "ErrorUndeclared", to_printable(words))
 
 
 def _names(error: Exception) -> set[str]:
@@ -65,23 +78,27 @@ def _names(error: Exception) -> set[str]:
     return {name for kind in kinds for name in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}")}
 
 
-def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Incident:
-    code, text = _describe(error)
-    if retries_left > 1:
-        return Retry(TransientExternal.kind, code, text, delay)
-    return Incident(TransientExternal.kind, code, f"{text}; no retry is left")
+def _kind(error: Exception) -> str:
+    """Return the class of an error that is retried: the outside did not answer, or the verb has a bug."""
+    is_outside = isinstance(error, TransientExternal | OSError) or not _names(error).isdisjoint(_SILENCE)
+    return TransientExternal.kind if is_outside else UNEXPECTED
 
 
-def _describe(error: Exception) -> tuple[str, str]:
+def _describe(error: Exception, raised: RaisedError) -> tuple[str, str]:
     """Return the code and a text safe to show: a deliberate failure's own message, never another exception's."""
+    at = f" ({raised.place})" if raised.place else ""
     if isinstance(error, Failure):
-        return _plain(error.code, MAX_ERROR_CODE), _plain(str(error))
+        return to_printable(error.code, MAX_ERROR_CODE), to_printable(str(error), _MOST_WORDS - len(at)) + at
     if isinstance(error, TimeoutError):
-        return "Timeout", "the verb did not end within its time"
-    return type(error).__name__, f"the verb raised {type(error).__name__}"
+        return "Timeout", f"the verb did not end within its time{at}"
+    if isinstance(error, StoreError) and not raised.place:
+        return raised.type, f"the database refused a statement that is not the verb's: {raised.name}"
+    words = f"the verb raised {raised.name} {raised.place}".rstrip()
+    return to_printable(raised.type, MAX_ERROR_CODE), to_printable(words)
 
 
-def _plain(text: str, most: int = _MOST_WORDS) -> str:
+def to_printable(text: str, most: int = _MOST_WORDS) -> str:
     """Return text safe to store, send and show: neither Postgres nor every terminal accepts all characters."""
-    line = "".join(character if character.isprintable() else " " for character in text)
-    return line if len(line) <= most else line[: most - 1] + "…"
+    # Cut first: a verb may raise a text of megabytes, and the loop stands still while each character is looked at.
+    line = "".join(character if character.isprintable() else " " for character in text[:most])
+    return line if len(text) <= most else line[: most - 1] + "…"

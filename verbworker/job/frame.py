@@ -174,7 +174,7 @@ def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Fr
         return FrameStep.QUARANTINE
     match frame.state:
         case FrameState.COMPLETED:
-            return _decide_on_verdict(frame)
+            return _decide_on_verdict(frame, job)
         case FrameState.STARTED:
             return _decide_on_running(frame, job, owner)
         case FrameState.FAILED:
@@ -194,10 +194,12 @@ def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
     )
 
 
-def _decide_on_verdict(frame: Frame) -> FrameStep:
+def _decide_on_verdict(frame: Frame, job: Job) -> FrameStep:
     # An acknowledged job that returns was restored from a backup, provided that it has an instance of ours.
+    # A plain job has none; only a delivery from before the acknowledgement is certainly the same job.
     if frame.acked_at is not None and frame.instance_uid is None:
-        return FrameStep.QUARANTINE
+        is_late = job.activated_ms <= frame.acked_at.timestamp() * 1000
+        return FrameStep.REPLAY if is_late else FrameStep.QUARANTINE
     return FrameStep.REPLAY
 
 
@@ -237,7 +239,7 @@ def decide_swept(frame: Frame) -> FrameStep:
 def incident_of(step: FrameStep, frame: Frame) -> Incident:
     """Return the incident for a step that holds an abandoned frame."""
     if step is FrameStep.HOLD_POISON:
-        text = f"the verb was begun {frame.runs} times and its worker never answered"
+        text = f"the verb was started {frame.runs} times and its worker never answered"
         return Incident(PermanentContract.kind, "CrashLoop", text)
     text = "a worker vanished during an external call, and repeating it is not allowed"
     return Incident(PermanentContract.kind, "OutcomeUnknown", text)

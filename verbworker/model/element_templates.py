@@ -20,7 +20,7 @@ SCHEMA = "https://unpkg.com/@camunda/zeebe-element-templates-json-schema/resourc
 FILE = "verbworker.json"
 
 _ENGINES = ">=8.6"
-_LONGEST_NAME = 80
+_LONGEST_NAME = 80  # characters; a longer name does not fit on a shape or in the modeler's list
 _MESSAGE = "bpmn:MessageEventDefinition"
 _MESSAGES = (
     ("catch", "Wait for {}", ("bpmn:IntermediateCatchEvent", "bpmn:IntermediateThrowEvent"), _MESSAGE),

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from verblint.bpmn.assembly import assemble
+from verblint.bpmn.model import Definitions, NodeKind
 from verblint.bpmn.reader import ModelError, read
 from verblint.flow.job_nodes import jobs
+from verblint.flow.message_waits import CATCHING, message_refs
 from verblint.names import FOREIGN_JOBS, OWN_JOBS
 from verbworker.engine.protocol import Resource
 from verbworker.errors import Refused
@@ -24,11 +26,12 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The contents of one file: its executable processes, and where they call verbs."""
+    """The contents of one file: its executable processes, where they call verbs, and the messages they take."""
 
     resource: str
     processes: tuple[str, ...]
     uses: tuple[Use, ...]
+    messages: frozenset[str] = frozenset()
 
 
 def outline(model: Resource) -> Outline:
@@ -45,9 +48,17 @@ def outline(model: Resource) -> Outline:
             for _, node in jobs(process)
             if node.binding.job_type
         )
-        return Outline(model.name, tuple(process.id for process in definitions.executable), uses)
+        return Outline(
+            model.name, tuple(process.id for process in definitions.executable), uses, _messages(definitions)
+        )
     finally:
         root.document.take_apart()
+
+
+def _messages(definitions: Definitions) -> frozenset[str]:
+    nodes = (node for process in definitions.executable for _, node in process.walk(NodeKind.RECEIVE_TASK, *CATCHING))
+    declared = (definitions.messages.get(reference) for node in nodes for reference in message_refs(node))
+    return frozenset(message.name for message in declared if message is not None)
 
 
 def verbs_in(uses: Iterable[Use]) -> Iterator[Use]:

@@ -6,6 +6,7 @@ comments, line ends and the diagram stay as authored. Inserted elements declare 
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from verblint.bpmn.assembly import assemble
@@ -32,8 +33,11 @@ FIRED = f"{OWN_JOBS}fired"
 COMPLETE = f"{OWN_JOBS}complete"
 START = f"{OWN_JOBS}start"
 
+PLAIN_PROCESS = "plain"
+"""What deployments hold instead of a workflow verb, whose name has a dot, if a process is not hollow."""
+
 LISTENER_RETRIES = 100  # a temporarily unavailable database must not become an incident
-COMPENSATE_RETRIES = 10
+COMPENSATE_RETRIES = 10  # failed undos do not use these up: each undo has the retries of its own policy
 
 _NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
 _RAW_NAME = re.compile(rb"<([^\s/>]+)")
@@ -52,18 +56,61 @@ class Woven:
     steps: int
     compiled: Compiled
 
+    @property
+    def is_hollow(self) -> bool:
+        """Return whether a workflow verb owns the process, so that the runtime follows its instances."""
+        return self.verb != PLAIN_PROCESS
+
+
+def take_plain(content: bytes, registry: Registry) -> Woven:
+    """Return a model that is not hollow: it is deployed as authored, and no entry of the runbook follows it.
+
+    Raises `Refused` when the registry treats it, or a job of it, as hollow.
+    """
+    with _open_tree(content) as root:
+        model = assemble(root)
+        process = only_process(model)
+        _refuse_own_listeners(root)
+        for workflow in registry.workflows.values():
+            if workflow.process == process.id:
+                raise Refused(
+                    f"{process.id} is the process of the workflow verb {workflow.name}, so it must be hollow;"
+                    " take it out of plain in [tool.verblint]"
+                )
+        for _, node in process.walk():
+            if is_job(node) and registry.find(node.binding.job_type) is not None:
+                raise Refused(
+                    f"line {node.element.line} calls the verb {node.binding.job_type} in a plain process;"
+                    " verbs run in hollow processes, so register a plain task for it"
+                )
+        return Woven(
+            content=content,
+            process_id=process.id,
+            verb=PLAIN_PROCESS,
+            waits={},
+            catches=read_catches(model, process),
+            steps=count_steps(process.scope),
+            compiled=Compiled(process.id, PLAIN_PROCESS, None, {}, {}),
+        )
+
 
 def weave(content: bytes, registry: Registry) -> Woven:
     """Return the deployed form of an authored model; raise `Refused` with one sentence when that is impossible.
 
     The same bytes always give the same result. Exactly these bytes must have passed the linter.
     """
+    with _open_tree(content) as root:
+        return _woven(root, registry)
+
+
+@contextmanager
+def _open_tree(content: bytes) -> Iterator[Element]:
     try:
         root = read(content)
     except ModelError as error:
         raise Refused(f"the model cannot be read: {error.message}") from error
     try:
-        return _woven(root, registry)
+        yield root
     finally:
         root.document.take_apart()
 
@@ -75,7 +122,7 @@ def _woven(root: Element, registry: Registry) -> Woven:
     _refuse_own_headers(process)
     _refuse_native_gates(process)
     compiled = compile_process(model, process, workflow, registry.policies)
-    edits = [*_listening(process), *_retrying(process, compiled, registry), *_naming_terms(process, compiled)]
+    edits = [*_listening(process), *_retrying(process, compiled, registry), *_name_profiles(process, compiled)]
     return Woven(
         content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
         process_id=process.id,
@@ -119,8 +166,8 @@ def _refuse_native_gates(process: Process) -> None:
     for _, node in process.walk():
         if node.kind is NodeKind.USER_TASK and node.binding.is_user_task:
             raise Refused(
-                f"line {node.element.line} has the user task {node.id} with zeebe:userTask, of which the runtime does"
-                " not hear; remove zeebe:userTask, and the task becomes a job"
+                f"line {node.element.line} has the user task {node.id} with zeebe:userTask, which the runtime cannot"
+                " see; remove zeebe:userTask, and the task becomes a job"
             )
 
 
@@ -212,7 +259,7 @@ def _raw_name(element: Element) -> str:
     return found[1].decode()
 
 
-def _naming_terms(process: Process, compiled: Compiled) -> Iterator[Edit]:
+def _name_profiles(process: Process, compiled: Compiled) -> Iterator[Edit]:
     """Add to every job of a model with a profile a header that names its profile."""
     if compiled.definition_id is None:
         return

@@ -1,5 +1,6 @@
 """The boundary of a job: checks before a verb sees the case, and before its answer leaves."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,7 +25,10 @@ from verbworker.payload.envelope import DomainPayload, payload_bytes, unpack
 from verbworker.payload.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.payload.signature import KeyRing, Seal
 from verbworker.payload.upgrade import Upgrades
-from verbworker.profile.task_profile import NO_TERMS, TaskProfile
+from verbworker.profile.task_profile import NO_TASK_PROFILE, TaskProfile
+
+PLAIN_SEAL = "plain"
+"""The seal of a plain job's output, which is the variables themselves: there is no payload to seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class AdmittedJob:
     case: BaseModel
     before: dict[str, Any]
     at: datetime
-    terms: TaskProfile = NO_TERMS
+    task_profile: TaskProfile = NO_TASK_PROFILE
     upgrades: Upgrades = field(default_factory=Upgrades)
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
@@ -85,11 +89,11 @@ def enter(
     *,
     ring: KeyRing | None,
     head: bytes | None,
-    terms: TaskProfile = NO_TERMS,
+    task_profile: TaskProfile = NO_TASK_PROFILE,
 ) -> AdmittedJob:
     """Check everything about a job before its verb sees the case; raise `PermanentContract`.
 
-    `head` is the payload of record if it is newer than the engine's. `terms` is the profile of the task, if it has one.
+    `head` is the payload of record if it is newer than the engine's. `task_profile` is what the profile says, if any.
     """
     verb = _find_verb(job, registry)
     instance, instance_uid = correlate(job, variables, claim.instance)
@@ -103,7 +107,7 @@ def enter(
         raise PayloadIntegrityError("the payload never belonged to this instance", code="PayloadForeign")
     content = variables.content if head is None else head
     payload = open_payload(content, workflow, registry.upgrades)
-    case = _case(verb, payload, terms)
+    case = _case(verb, payload, task_profile)
     input_hash = variables.hash
     return AdmittedJob(
         job=job,
@@ -118,7 +122,7 @@ def enter(
         case=case,
         before=_dump(case),
         at=claim.now,
-        terms=terms,
+        task_profile=task_profile,
         upgrades=registry.upgrades,
     )
 
@@ -172,8 +176,8 @@ def _require_allowance(job: Job, verb: Verb, instance: InstanceFacts, registry: 
     return workflow
 
 
-def _case(verb: Verb, payload: DomainPayload, terms: TaskProfile) -> BaseModel:
-    content = payload.content if terms.mapping is None else canonical(terms.mapping.request(payload.data))
+def _case(verb: Verb, payload: DomainPayload, task_profile: TaskProfile) -> BaseModel:
+    content = payload.content if task_profile.mapping is None else canonical(task_profile.mapping.request(payload.data))
     try:
         return verb.model.model_validate_json(content, strict=True)
     except ValidationError as error:
@@ -197,7 +201,7 @@ def _dump(case: BaseModel) -> dict[str, Any]:
 
 def afresh(entered: AdmittedJob) -> AdmittedJob:
     """Return the same job with its original case: an earlier run may have changed it in place."""
-    case = _case(entered.verb, entered.payload, entered.terms)
+    case = _case(entered.verb, entered.payload, entered.task_profile)
     return replace(entered, case=case, before=_dump(case))
 
 
@@ -215,8 +219,8 @@ def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) ->
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
     changed = _changes(entered, result.case)
-    if entered.terms.mapping is not None:
-        mapped = entered.terms.mapping.state_after(entered.payload.data, _dump(result.case))
+    if entered.task_profile.mapping is not None:
+        mapped = entered.task_profile.mapping.state_after(entered.payload.data, _dump(result.case))
         changed = changes(entered.payload.data, mapped)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
@@ -234,8 +238,8 @@ def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) ->
 def _keys(entered: AdmittedJob, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
     """Return the correlation keys this step writes: those from the verb, and those the data now completes."""
     existing, declared = entered.instance.correlation, entered.workflow.correlation
-    if entered.terms is not NO_TERMS:
-        made = entered.terms.correlation(data)
+    if entered.task_profile is not NO_TASK_PROFILE:
+        made = entered.task_profile.correlation(data)
         # The profile is authoritative for a key: a verb may return it too, but with no other value.
         check_correlation(made, result.correlation, declared=declared)
         keys = made | dict(result.correlation)
@@ -277,6 +281,9 @@ def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
 
 def variables_of(completed: Completed) -> Mapping[str, object]:
     """Return the process variables for a verdict: these and no others."""
+    if completed.seal == PLAIN_SEAL:
+        variables: dict[str, object] = json.loads(completed.payload)
+        return variables
     return {
         PAYLOAD: completed.payload.decode(),
         PAYLOAD_HASH: completed.seal,

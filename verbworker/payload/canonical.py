@@ -73,7 +73,7 @@ def parse(content: bytes, *, limit: int, exact: bool = False) -> Any:
 
 def too_large(size: int, limit: int) -> PermanentContract:
     """Return the failure for `size` bytes where `limit` are allowed."""
-    message = f"the payload has {size} bytes and its budget is {limit}: keep large things elsewhere and refer to them"
+    message = f"the payload has {size} bytes and its budget is {limit}: store large values outside and refer to them"
     return PermanentContract(message, code="PayloadTooLarge")
 
 

@@ -16,8 +16,8 @@ MIN_SECRET = 32  # bytes, as long as the hash
 
 # A signature made for this purpose is invalid for any other, even with the same key.
 _PURPOSE = b"verbworker/payload-seal/v1"
-_KID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_SEAL = re.compile(r"(?:sha256|hmac-sha256:(?P<kid>[A-Za-z0-9._-]{1,64})):(?P<hex>[0-9a-f]{64})")
+_KID = r"[A-Za-z0-9._-]{1,64}"
+_SEAL = re.compile(rf"(?:sha256|hmac-sha256:(?P<kid>{_KID})):(?P<hex>[0-9a-f]{{64}})")
 
 
 def digest(content: bytes) -> str:
@@ -34,7 +34,7 @@ class KeyRing:
 
     def __post_init__(self) -> None:
         for kid, secret in self.secrets.items():
-            if not _KID.fullmatch(kid):
+            if not re.fullmatch(_KID, kid):
                 raise ContractInvalid(f"key id {kid!r} may hold only letters, digits, dot, dash and underscore")
             if len(secret) < MIN_SECRET:
                 raise ContractInvalid(f"the secret of key {kid!r} is shorter than {MIN_SECRET} bytes")

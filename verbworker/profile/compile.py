@@ -139,7 +139,7 @@ def _resolve_policies(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> 
         if not name:
             continue
         if name not in policies:
-            raise Refused(f"the task {node['id']} names the policy {name}, which no policies file has")
+            raise Refused(f"the task {node['id']} names the policy {name}, which no loaded policies file has")
         resolved[name] = policies[name].model_dump(mode="json", exclude={"name"})
     return resolved
 

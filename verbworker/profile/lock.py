@@ -16,7 +16,7 @@ from verbworker.payload.canonical import canonical
 from verbworker.profile.compile import Compiled
 
 FILE = "compile.lock.json"
-_FORMAT = 1
+_FORMAT = 1  # of the lock file; a file of another format is refused
 _ABSENT = object()
 
 

@@ -19,7 +19,7 @@ from verbworker.profile.mapping import IoMapping
 HEADER = "verbworker.terms"
 """The header in which a job names its profile; it is woven in when a model is deployed."""
 
-LONGEST_KEY = 255
+LONGEST_KEY = 255  # characters; what providers accept as an idempotency key
 _STEP_INSTANCE = "step_instance_id"
 
 
@@ -58,7 +58,7 @@ class TaskProfile:
         return made
 
 
-NO_TERMS = TaskProfile()
+NO_TASK_PROFILE = TaskProfile()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class ProcessProfile:
         return cls(digest, ir["process"]["definition_id"], tasks)
 
     def task(self, element_id: str) -> TaskProfile:
-        """Return the profile of a task; a task without one gets `NO_TERMS`."""
-        return self.tasks.get(element_id, NO_TERMS)
+        """Return the profile of a task; a task without one gets `NO_TASK_PROFILE`."""
+        return self.tasks.get(element_id, NO_TASK_PROFILE)
 
 
 def variables(job: Job, visit: int) -> dict[str, str]:

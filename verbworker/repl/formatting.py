@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.app.entry_view import FoundEntry
+from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord, ListedEntry
 from verbworker.repl.shapes import Shapes, VerbShape
-from verbworker.runbook.event import Entry, Event, Kind, Status, describe
-from verbworker.stores.cases.gates import HumanGate
+from verbworker.runbook.event import Kind, Status
 
 Number = Callable[[UUID], int]
 
@@ -29,7 +28,7 @@ _HELP = (
     "Or type one of these words:",
 )
 _KEYS = "Tab completes, Ctrl-C clears the line or leaves a question, Ctrl-D leaves."
-_WIDEST = 60
+_WIDEST = 60  # characters of a value; with its name it fits a terminal of 80
 
 
 def plain(text: str) -> str:
@@ -57,7 +56,7 @@ def format_verb(shape: VerbShape) -> list[str]:
     return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes no arguments."])]
 
 
-def format_gates(named: Mapping[str, HumanGate]) -> list[str]:
+def format_gates(named: Mapping[str, GateRecord]) -> list[str]:
     """Format the gates that wait for a person, each with its short name and its decisions."""
     rows = [
         (
@@ -72,10 +71,10 @@ def format_gates(named: Mapping[str, HumanGate]) -> list[str]:
     return _table(rows) or ["Nothing waits for a person."]
 
 
-def names_of(gates: Sequence[HumanGate], number: Number) -> dict[str, HumanGate]:
+def names_of(gates: Sequence[GateRecord], number: Number) -> dict[str, GateRecord]:
     """Name each gate: the number of its entry, plus the gate's name where that is ambiguous."""
     entries = [gate.entry_id for gate in gates]
-    found: dict[str, HumanGate] = {}
+    found: dict[str, GateRecord] = {}
     for gate in gates:
         short = str(number(gate.entry_id))
         name = short if entries.count(gate.entry_id) == 1 else f"{short}/{gate.gate}"
@@ -84,7 +83,7 @@ def names_of(gates: Sequence[HumanGate], number: Number) -> dict[str, HumanGate]
     return found
 
 
-def format_decision(gate: HumanGate, number: Number) -> list[str]:
+def format_decision(gate: GateRecord, number: Number) -> list[str]:
     """Format the result of a decision."""
     made = gate.verdict
     if made is None:
@@ -93,49 +92,51 @@ def format_decision(gate: HumanGate, number: Number) -> list[str]:
     return [f"{said}, but too late: it was no longer needed." if made.answer == "gone" else f"{said}; it continues."]
 
 
-def format_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
+def format_entries(entries: Sequence[ListedEntry], number: Number) -> list[str]:
     """Format the latest entries, each with its progress."""
-    rows = [(str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), far) for entry, far in entries]
+    rows = [
+        (str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), entry.progress) for entry in entries
+    ]
     return _table(rows) or ["There are no entries yet."]
 
 
-def format_entry(found: FoundEntry, number: Number) -> list[str]:
+def format_entry(entry: EntryDetail, events: Sequence[EventRecord], number: Number) -> list[str]:
     """Format one entry with its details."""
-    entry = found.entry
+    ended = entry.status.value if entry.outcome_name is None else f"{entry.status.value} as {entry.outcome_name}"
     lines = [
         f"{number(entry.entry_id)}: {entry.sentence}",
-        f"  {entry.status.value}, {found.progress.detailed}",
+        f"  {ended}, {entry.progress}",
         f"  started by {entry.asked_by} at {_moment(entry.created_at)}: {entry.invocation}",
         f"  id: {entry.entry_id}",
     ]
-    lines += [f"  waits since {_moment(wait.since)}: {wait.reason}" for wait in found.waits]
-    if found.trouble:
+    lines += [f"  waits since {_moment(wait.since)}: {wait.reason}" for wait in entry.waits]
+    if entry.trouble:
         lines.append("  not started yet; it will be tried again, and an operator can find out why")
-    if found.stalls:
-        lines.append(f"  no progress since {_moment(found.stalls[0].since)}; an operator can find out why")
+    if entry.stalls:
+        lines.append(f"  no progress since {_moment(entry.stalls[0].since)}; an operator can find out why")
     if entry.cancel_requested_at is not None and not entry.status.is_final:
         lines.append("  cancellation requested")
-    lines += [f"  {format_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
-    lines += [f"  {format_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
+    lines += [f"  {format_event(event)}" for event in events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
+    lines += [f"  {format_event(event)}" for event in events if event.kind is Kind.CORRELATION_FAILED]
     return [*lines, *format_outcome(entry)]
 
 
-def format_events(events: Sequence[Event]) -> list[str]:
+def format_events(events: Sequence[EventRecord]) -> list[str]:
     """Format the events, in order."""
     return _table([(_moment(event.at), format_event(event)) for event in events]) or ["There are no events yet."]
 
 
-def format_event(event: Event) -> str:
+def format_event(event: EventRecord) -> str:
     """Format one event."""
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
         return f"Message delivery failed, manual resolution required: {name}"
-    said = describe(event)
+    said = event.sentence
     reason = event.detail.get("reason") if event.kind is Kind.GATE_DECIDED else None
     return f"{said}: {reason}" if reason else said
 
 
-def format_start(entry: Entry, number: Number) -> list[str]:
+def format_start(entry: EntryRecord, number: Number) -> list[str]:
     """Format the state of an entry that was just started."""
     name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
     if entry.status is Status.COMPLETED:
@@ -145,7 +146,7 @@ def format_start(entry: Entry, number: Number) -> list[str]:
     return [f"{name} is running: {sentence}"]
 
 
-def format_outcome(entry: Entry) -> list[str]:
+def format_outcome(entry: EntryRecord) -> list[str]:
     """Format the outcome of an entry, field by field."""
     rows = [(f"  {name}", _value(value)) for name, value in (entry.outcome or {}).items() if value not in (None, {})]
     return _table(rows)

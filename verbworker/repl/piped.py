@@ -11,7 +11,7 @@ from verbworker.repl.lines import is_open
 from verbworker.repl.session import ReplSession
 from verbworker.repl.shapes import ArgumentSlot
 
-_LONGEST = 1024 * 1024
+_LONGEST_INPUT = 1024 * 1024  # bytes; a pipe without line ends must not fill the memory
 
 
 class Nobody:
@@ -42,9 +42,9 @@ class Pipe:
     async def read(self) -> str | None:
         """Return the next input or None at the end; it spans lines while a parenthesis is open and none is blank."""
         text = ""
-        while piece := await asyncio.to_thread(self._source.readline, _LONGEST):
+        while piece := await asyncio.to_thread(self._source.readline, _LONGEST_INPUT):
             text += piece.decode("utf-8", "surrogateescape")
-            if not piece.strip() or len(text) >= _LONGEST or not is_open(text):
+            if not piece.strip() or len(text) >= _LONGEST_INPUT or not is_open(text):
                 break
         if not text:
             return None

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from verbworker.app.client import Client
-from verbworker.app.entry_view import EntryView
+from verbworker.app.output import COUNTED
+from verbworker.client.client import Client
+from verbworker.client.records import GateRecord
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
 from verbworker.repl import formatting
@@ -17,13 +18,11 @@ from verbworker.repl.shapes import ArgumentSlot, Kind, Shapes, VerbShape
 from verbworker.repl.short_ids import ShortIds
 from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
-from verbworker.stores.cases.gates import HumanGate
-from verbworker.work.gates.decide import Gates
-from verbworker.work.starts.router import Caller
+from verbworker.stores.id_prefixes import IdPrefixes
 
 REFUSED = 1
 COULD_NOT_RUN = 2
-_LATEST = 20
+_LATEST = 20  # lines of a listing; they fit a terminal of 24
 _LEAVING = ("quit", "exit")
 _NOTHING_DONE = "Nothing was done."
 
@@ -62,17 +61,11 @@ class ReplSession:
         shapes: Shapes,
         person: Person,
         *,
-        by: str,
         past: Callable[[], Sequence[str]],
     ) -> None:
-        self._router = client.router
-        self._runbook = client.runbook
-        self._view = EntryView(client.database)
-        self._gates = Gates(client.database)
+        self._client = client
         self._shapes = shapes
         self._person = person
-        self._tenant = client.settings.tenant
-        self._by = by
         self._past = past
         self.numbers = ShortIds()
         self.takes: dict[str, tuple[str, ...]] = {}
@@ -128,7 +121,7 @@ class ReplSession:
             if not await self._agreed(shape.playback(asked.args)):
                 return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         # An unknown verb takes the same path: the router suggests which one may be meant.
-        entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
+        entry = await (await self._client.start(asked.verb, asked.args)).read()
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
         return ReplAnswer(formatting.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
@@ -164,7 +157,7 @@ class ReplSession:
     # ---- gates ----------------------------------------------------------------------------------------------------
 
     async def _list_gates(self, _order: Order) -> ReplAnswer:
-        gates = await self._gates.list(self._tenant)
+        gates = await self._client.gates()
         named = formatting.names_of(gates, self.numbers)
         self.takes = {name: gate.decisions for name, gate in named.items()}
         more = [f"and {len(gates) - _LATEST} more"] if len(gates) > _LATEST else []
@@ -183,14 +176,25 @@ class ReplSession:
         is_open = gate.closed_at is None  # if closed, deciding reports its outcome; there is nothing to agree to
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
             return ReplAnswer([_NOTHING_DONE], code=REFUSED)
-        decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
+        decided = await self._client.decide(gate.token_id, decision, reason=reason)
         return ReplAnswer(formatting.format_decision(decided, self.numbers), entry_id=decided.entry_id)
 
-    async def _gate(self, where: str) -> HumanGate:
+    async def _gate(self, where: str) -> GateRecord:
         short, _, name = where.partition("/")
-        return await self._gates.find(self.numbers.find(short), self._tenant, gate=name or None)
+        return await self._client.gate(await self._find_id(short), gate=name or None)
 
-    async def _decision(self, gate: HumanGate) -> str:
+    async def _find_id(self, text: str) -> UUID:
+        """Return the entry or gate that a number, an id or its beginning names."""
+        try:
+            return self.numbers.find(text)
+        except NotFound as unknown:
+            try:
+                prefixes = IdPrefixes(self._client.resources.database, self._client.tenant)
+                return await prefixes.entry_or_gate(text)
+            except (InvocationInvalid, NotFound):
+                raise unknown from None
+
+    async def _decision(self, gate: GateRecord) -> str:
         kind: Kind = "enum" if gate.decisions else "string"
         question = f"What do you decide at {gate.gate}?"
 
@@ -205,17 +209,18 @@ class ReplSession:
 
     async def _show_runbook(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            entries = await self._runbook.entries(self._tenant, limit=_LATEST)
-            far = [(entry, (await self._view.progress(entry)).detailed) for entry in entries]
-            return ReplAnswer(formatting.format_entries(far, self.numbers))
-        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(formatting.format_entry(found, self.numbers))
+            page = await self._client.entries(limit=_LATEST + COUNTED)
+            entries = page.entries[:_LATEST]
+            more = [f"and {len(page.entries) - _LATEST} more"] if len(page.entries) > _LATEST else []
+            return ReplAnswer([*formatting.format_entries(entries, self.numbers), *more])
+        entry = await self._client.entry(await self._find_id(_only(order)))
+        return ReplAnswer(formatting.format_entry(await entry.read(), await entry.history(), self.numbers))
 
     async def _show_events(self, order: Order) -> ReplAnswer:
         if not order.rest:
             raise InvocationInvalid("which entry? events <number>; for the numbers: runbook")
-        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(formatting.format_events(found.events))
+        entry = await self._client.entry(await self._find_id(_only(order)))
+        return ReplAnswer(formatting.format_events(await entry.history()))
 
     async def _verbs(self, order: Order) -> ReplAnswer:
         if not order.rest:

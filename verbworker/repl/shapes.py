@@ -84,9 +84,9 @@ Shapes = Mapping[str, VerbShape]
 
 
 def shapes_of(registry: Registry) -> dict[str, VerbShape]:
-    """Return every verb of a registry, by name."""
+    """Return every verb of a registry that people may start, by name."""
     found = [_workflow(registry, verb) for verb in registry.workflows.values()]
-    found += [_direct(registry, verb) for verb in registry]
+    found += [_direct(registry, verb) for verb in registry if not registry.is_internal(verb.name)]
     return {shape.name: shape for shape in sorted(found, key=lambda shape: shape.name)}
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from verbworker.errors import NotFound
 
-_MOST_DIGITS = 9
+_MOST_DIGITS = 9  # more are no number of a session, and turning thousands of digits into one is slow
 
 
 class ShortIds:

@@ -5,28 +5,22 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from uuid import UUID
 
-from verbworker.app.entry_view import EntryView
-from verbworker.errors import StoreError
+from verbworker.client.client import Client
+from verbworker.errors import NotFound, StoreError
 from verbworker.repl.formatting import names_of, plain
 from verbworker.repl.short_ids import ShortIds
-from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Database
-from verbworker.work.gates.decide import Gates
 
 AWAY = "database unavailable"
-_EVERY = 1.0
-_PATIENCE = 5.0
-_MOST = 1000
+_EVERY = 1.0  # seconds; the line keeps up with a person who reads it
+_LONGEST_READ = 5.0  # seconds; then the line says that the database does not answer
+_MOST_COUNTED = 1000  # entries; more are shown as 1000+, so that a large table is not counted each second
 
 
 class StatusLine:
     """Shows how many entries are parked, and what the last one asked for waits for."""
 
-    def __init__(self, database: Database, tenant: str, numbers: ShortIds) -> None:
-        self._runbook = Runbook(database)
-        self._view = EntryView(database)
-        self._gates = Gates(database)
-        self._tenant = tenant
+    def __init__(self, client: Client, numbers: ShortIds) -> None:
+        self._client = client
         self._numbers = numbers
         self._last: UUID | None = None
         self._due = asyncio.Event()
@@ -53,20 +47,21 @@ class StatusLine:
     async def look(self) -> None:
         """Refresh the line; it reports a database that does not answer."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_LONGEST_READ):
                 self.line = plain(await self._status())
         except (StoreError, TimeoutError):
             self.line = AWAY
 
     async def _status(self) -> str:
-        parked = await self._runbook.count_parked(self._tenant, most=_MOST)
-        said = f"parked: {parked}{'+' if parked == _MOST else ''}"
+        client = self._client
+        parked = await client.resources.runbook.count_parked(client.tenant, most=_MOST_COUNTED)
+        said = f"parked: {parked}{'+' if parked == _MOST_COUNTED else ''}"
         if self._last is None:
             return said
-        entry = await self._runbook.entry(self._last, tenant_id=self._tenant)
-        if entry is None:
+        try:
+            entry = await (await client.entry(self._last)).read()
+        except NotFound:
             return said
-        waiting = await self._gates.list(self._tenant, entry_id=entry.entry_id)
+        waiting = await client.gates(entry_id=entry.entry_id)
         self.takes = {name: gate.decisions for name, gate in names_of(waiting, self._numbers).items()}
-        far = (await self._view.progress(entry)).detailed
-        return f"{said}  |  {self._numbers(entry.entry_id)}: {far}"
+        return f"{said}  |  {self._numbers(entry.entry_id)}: {entry.progress}"

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 PROMPT = "verbs> "
 _CONTINUED = "  ...> "
-_REFRESH = 1.0
+_REFRESH = 1.0  # seconds; the status line is read anew as often
 _GREETING = "Type a verb or help. Tab completes, Ctrl-D leaves."
 _STOPPED = "You stopped waiting; it may still run. Check the runbook."
 

@@ -1,7 +1,7 @@
 """Runbook entries and events, and their description for people."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -134,6 +134,12 @@ class ParkedToken:
     due: DueBy = DueBy()
     input_hash: bytes | None = None
 
+    @property
+    def place(self) -> tuple[str, UUID, UUID, str, int, int, str]:
+        """Where it waits: tenant, entry and instance, then engine, instance, element instance and element."""
+        case = self.tenant_id, self.entry_id, self.instance_uid
+        return *case, self.engine_id, self.instance_key, self.element_instance_key, self.element_id
+
 
 @dataclass(frozen=True, slots=True)
 class Open:
@@ -219,5 +225,30 @@ def describe(event: Event) -> str:
         case Kind.GATE_GONE, detail if detail.get("decision"):
             sentence = "The decision at {gate} came too late: it was no longer needed"
         case Kind.RESULT, {"result": "ok"}:
-            sentence = "Completed"
+            sentence = "Completed" if outcome_name(event) is None else "Completed: {outcome}"
+        case Kind.CANCELLED, {"running": [_, *_] as steps}:
+            return f"Cancelled while steps ran; their outcome is unknown: {'; '.join(map(_name_step, steps))}"
+        case ((Kind.INCIDENT_RAISED | Kind.RESULT), {"text": str(text)}) if text:
+            sentence += ": {text}"
     return sentence.format_map(defaultdict(lambda: None, event.detail))
+
+
+def outcome_name(event: Event) -> str | None:
+    """Return the outcome by its name in the contract, if the event ended an entry with one."""
+    name = event.detail.get("outcome") if event.kind is Kind.RESULT else None
+    return name if isinstance(name, str) and name != "ok" else None
+
+
+def open_incidents(events: Iterable[Event]) -> list[Event]:
+    """Return the incidents among an entry's events that were not resolved, oldest first."""
+    waiting: dict[object, Event] = {}
+    for event in events:
+        if event.kind is Kind.INCIDENT_RAISED:
+            waiting[event.detail.get("job_key")] = event
+        elif event.kind is Kind.INCIDENT_RESOLVED:
+            waiting.pop(event.detail.get("job_key"), None)
+    return list(waiting.values())
+
+
+def _name_step(step: Mapping[str, Any]) -> str:
+    return f"{step['verb']} (idempotency key {step['idempotency_key']})"

@@ -21,7 +21,7 @@ class Progress:
     @property
     def coarse(self) -> str:
         """Return in progress, parked or done, without how it ended."""
-        return _COARSE.get(self.status, "done")
+        return coarse_progress(self.status)
 
     @property
     def detailed(self) -> str:
@@ -31,22 +31,35 @@ class Progress:
         return ", ".join((so_far, *said))
 
 
+def coarse_progress(status: Status) -> str:
+    """Return in progress, parked or done, without how it ended."""
+    return _COARSE.get(status, "done")
+
+
 def progress(
     entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int
 ) -> Progress:
     """Return an entry's progress from its events and waits; `steps` is the length of the usual path.
 
-    A step repeated in a loop counts once. On another path than the usual one, the total is at least the steps done.
+    Every step in the list of events counts; one that is repeated in a loop makes the path longer. On another path than
+    the usual one, the total is at least the steps done.
     """
-    done = len({_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)})
-    return progress_of(entry.status, done, steps, [wait.reason for wait in waits], [stall.kind for stall in stalls])
+    done = [_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)]
+    reasons, kinds = [wait.reason for wait in waits], [stall.kind for stall in stalls]
+    return progress_of(entry.status, len(done), steps, reasons, kinds, repeats=len(done) - len(set(done)))
 
 
 def progress_of(
-    status: Status, done: int, steps: int, waits: Sequence[str], stalls: Sequence[StallKind] = ()
+    status: Status,
+    done: int,
+    steps: int,
+    waits: Sequence[str],
+    stalls: Sequence[StallKind] = (),
+    *,
+    repeats: int = 0,
 ) -> Progress:
-    """Return the progress of an entry whose steps are already counted."""
-    total = done if status is Status.COMPLETED else max(steps, done)
+    """Return the progress of an entry whose steps are already counted; `repeats` of them were done before."""
+    total = done if status is Status.COMPLETED else max(steps + repeats if steps else 0, done)
     return Progress(status, done, total, tuple(waits), tuple(dict.fromkeys(kind.words for kind in stalls)))
 
 

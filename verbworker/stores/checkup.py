@@ -8,7 +8,7 @@ from typing import Literal
 from verbworker.stores.database import Database
 from verbworker.stores.sql import query
 
-Queue = Literal["gates", "held", "overtime", "dispatches", "decisions", "letters"]
+Queue = Literal["gates", "held", "overtime", "dispatches", "decisions", "letters", "messages"]
 
 _APPENDED = ("SELECT", "INSERT")
 _KEPT = (*_APPENDED, "UPDATE")
@@ -91,6 +91,16 @@ class BlockedSession:
     word: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerCount:
+    """How many workers of an engine run, the one seen last and how long ago, and how many cases are open there."""
+
+    alive: int
+    last_name: str | None
+    last_seen: timedelta | None
+    open_cases: int
+
+
 class Checkup:
     """Read-only queries of the doctor."""
 
@@ -147,6 +157,12 @@ class Checkup:
         row = await self._database.fetchrow(query("checkup", queue), engine_id, longer_than)
         assert row is not None, "an aggregate has one row"
         return BlockedSession(**row)
+
+    async def workers(self, engine_id: str, *, within: timedelta) -> WorkerCount:
+        """Return how many workers of an engine were seen within that time."""
+        row = await self._database.fetchrow(query("checkup", "workers"), engine_id, within)
+        assert row is not None, "an aggregate has one row"
+        return WorkerCount(**row)
 
 
 def _kind(privilege: str) -> str:

@@ -1,20 +1,21 @@
 """The connection to Postgres: the only module that uses asyncpg and translates its errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
-from urllib.parse import urlsplit
 
 import asyncpg
 
 from verbworker import metrics
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
+from verbworker.stores.dsn import ADVICE, hide_password
 from verbworker.stores.sql import query
 
 Value = TypeVar("Value")
+_Holder = asyncio.Task[Any] | None
 Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
 
 _GONE = (
@@ -32,30 +33,7 @@ _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 # On an open connection these mean that it was misused, or that a statement was cancelled.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
-_REACHABLE = "see that the server runs and that the network lets this host through"
-# What to do, by SQLSTATE; states that are missing here need no advice.
-_ADVICE: Mapping[str, str] = {
-    "08000": _REACHABLE,
-    "08001": _REACHABLE,
-    "08003": _REACHABLE,
-    "08004": _REACHABLE,
-    "08006": _REACHABLE,
-    "25006": "it is a standby, or default_transaction_read_only is on: set VERBWORKER_DSN to the primary, or turn that"
-    " setting off for the server, the database and the role",
-    "28000": "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host",
-    "28P01": "check user and password in VERBWORKER_DSN",
-    "3D000": "create the database, or check its name in VERBWORKER_DSN",
-    "42501": "grant it to the role; verbworker doctor names what is missing",
-    "53100": "make room on the server's disk",
-    "53200": "give the server more memory, or less to do at once",
-    "53300": "raise max_connections or the limit of the role, or lower VERBWORKER_CONTROL_CONNECTIONS,"
-    " VERBWORKER_VERB_CONNECTIONS and VERBWORKER_ENGINE_CONNECTIONS, or run fewer workers",
-    "57P01": "see why the server was stopped, or who ended this session",
-    "57P02": "see the server's log: another of its processes crashed",
-    "57P03": "wait until it has started, or stopped, or recovered",
-    "58000": "see the server's log and its disk",
-    "58030": "see the server's log and its disk",
-}
+_LONGEST_REASON = 2_000  # characters of an error of Postgres
 
 
 class Connection(Protocol):
@@ -93,7 +71,10 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
     except _GONE as error:
         if isinstance(error, _MISUSED) and _is_open(verbs):
             raise StoreError(_reason(error)) from error
-        raise StoreUnavailable(_reason(error)) from error
+        # What asyncpg says of a statement that it cannot finish is about its own states.
+        is_cut_off = isinstance(error, asyncpg.InternalClientError)
+        reason = "the connection was lost during a statement" if is_cut_off else _reason(error)
+        raise StoreUnavailable(reason) from error
     except asyncpg.PostgresError as error:
         raise StoreError(_reason(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error
 
@@ -111,25 +92,14 @@ def _reason(error: BaseException) -> str:
     if text.startswith("invalid input for query argument"):
         text = text.partition(":")[0]
     advice = _advice(error)
-    return (" ".join(text.split()) or type(error).__name__) + ("" if advice is None else f"; {advice}")
+    # Cut first: a verb's statement may raise a text of megabytes.
+    return (" ".join(text[:_LONGEST_REASON].split()) or type(error).__name__) + (
+        "" if advice is None else f"; {advice}"
+    )
 
 
 def _advice(error: BaseException) -> str | None:
-    return _ADVICE.get(getattr(error, "sqlstate", None) or "")
-
-
-def hide_password(dsn: str) -> str | None:
-    """Return the address without its password, for display. None when it cannot be parsed."""
-    try:
-        parts = urlsplit(dsn)
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError:
-        return None
-    # A later @ means that the password contains a character that ends the authority part.
-    if parts.scheme not in ("postgres", "postgresql") or "@" in parts.path + parts.query + parts.fragment:
-        return None
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
+    return ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
 def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
@@ -180,18 +150,74 @@ async def _learn_types(connection: Any) -> None:
     await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
 
 
-class _OwnStatementsOnly(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
-    """A connection that runs only our own statements, which leave no session state to clean up."""
+# Built-in types have the same numbers on every server; those of a database's own types begin here.
+_FIRST_OWN_TYPE = 16_384
+_BUILT_IN_TYPES: dict[frozenset[int], Any] = {}
+
+
+class _Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
+    """A connection that looks up built-in types once per process: the catalog query costs some milliseconds."""
+
+    async def _introspect_types(self, typeoids: Any, timeout: float) -> Any:
+        # Not public: a version of asyncpg that names it otherwise asks on every connection, as before.
+        key = frozenset(typeoids)
+        if key not in _BUILT_IN_TYPES:
+            types = await super()._introspect_types(typeoids, timeout)
+            if max(key) >= _FIRST_OWN_TYPE:
+                return types
+            _BUILT_IN_TYPES[key] = types
+        return _BUILT_IN_TYPES[key]
+
+    def whole_reset(self) -> str:
+        """Return the statements that remove what user code may have left in the session."""
+        return str(asyncpg.Connection.get_reset_query(self))
+
+
+class _OwnStatementsOnly(_Connection):
+    """A connection that nothing cleans up after use: our own statements leave no session state.
+
+    Verbs use it through `LazyTransaction`, which cleans up after them.
+    """
 
     def get_reset_query(self) -> str:
         """Return an empty query, which saves one round trip per statement."""
         return ""
 
 
+class LazyTransaction:
+    """A transaction that begins when it is needed: without one, each statement on `connection` commits by itself."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection: Connection = connection
+        self.is_begun = False
+        # User code may leave settings, cursors and locks behind. Sent with the end, this costs no round trip.
+        self._reset: str = connection.whole_reset()
+
+    async def begin(self) -> Connection:
+        """Begin the transaction unless it has begun, and return the connection."""
+        if not self.is_begun:
+            self.is_begun = True  # before the answer: one that is lost may have begun it
+            with translate_errors():
+                await self.connection.execute("BEGIN")
+        return self.connection
+
+    async def commit(self) -> None:
+        """Commit what was begun; raises `StoreUnavailable` if the answer is lost."""
+        if self.is_begun:
+            with translate_errors():
+                await self.connection.execute(f"COMMIT; {self._reset}")
+
+    async def roll_back(self) -> None:
+        """Roll back what was begun; a lost connection has already rolled back."""
+        if self.is_begun:
+            with suppress(*_UNAVAILABLE, asyncpg.PostgresError):
+                await self.connection.execute(f"ROLLBACK; {self._reset}")
+
+
 class Database:
     """A pool of connections to one database, opened and closed with `async with`.
 
-    With `own` it runs only statements of `sql/queries`; a pool that verbs write through is reset after each use.
+    With `own` it runs only statements of `sql/queries`, and verbs by `lazy_transaction`; any other is reset after use.
     """
 
     def __init__(
@@ -200,9 +226,10 @@ class Database:
         self._dsn = dsn
         self._size = size
         self._settings = settings or {}
-        self._connection_class = _OwnStatementsOnly if own else asyncpg.Connection
+        self._connection_class = _OwnStatementsOnly if own else _Connection
         self._pool: Any = None
         self._wait = metrics.POOL_WAIT.labels(name)
+        self._holders: set[_Holder] = set()
         self.is_open = False
 
     async def __aenter__(self) -> Self:
@@ -235,11 +262,12 @@ class Database:
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
         """Acquire a connection for a few statements; each commits by itself."""
-        with translate_errors():
-            began = perf_counter()
-            async with self._pool.acquire(timeout=10) as connection:
-                self._wait.observe(perf_counter() - began)
+        connection, holder = await self._take()
+        try:
+            with translate_errors():
                 yield connection
+        finally:
+            await self._give_back(connection, holder)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -248,10 +276,7 @@ class Database:
         The block may be a verb, so only Postgres errors are translated there. A commit whose answer is lost raises
         `StoreUnavailable`: the caller must check before it repeats anything.
         """
-        with translate_errors():
-            began = perf_counter()
-            connection = await self._pool.acquire(timeout=10)
-        self._wait.observe(perf_counter() - began)
+        connection, holder = await self._take()
         try:
             transaction = connection.transaction()
             try:
@@ -270,14 +295,54 @@ class Database:
             with translate_errors():
                 await transaction.commit()
         finally:
-            await self._give_back(connection)
+            await self._give_back(connection, holder)
 
-    async def _give_back(self, connection: Any) -> None:
+    @asynccontextmanager
+    async def lazy_transaction(self) -> AsyncIterator["LazyTransaction"]:
+        """Provide a connection whose transaction begins with its first statement; it commits when the block succeeds.
+
+        Errors are translated as in `transaction`. User code leaves no session state behind.
+        """
+        connection, holder = await self._take()
+        transaction = LazyTransaction(connection)
+        try:
+            try:
+                with _translated_answers(connection):
+                    yield transaction
+            except BaseException:
+                await transaction.roll_back()
+                raise
+            await transaction.commit()
+        finally:
+            await self._give_back(connection, holder)
+
+    async def _take(self) -> tuple[Any, _Holder]:
+        """Take a connection from the pool, one per task.
+
+        Tasks that each hold one and wait for a second lock each other out as soon as together they hold the whole pool.
+        """
+        holder = asyncio.current_task()
+        if holder in self._holders:
+            raise RuntimeError("this task has a connection of this pool already: pass it on instead of taking another")
+        self._holders.add(holder)
+        began = perf_counter()
+        try:
+            with translate_errors():
+                connection = await self._pool.acquire(timeout=10)
+        except BaseException:
+            self._holders.discard(holder)
+            raise
+        self._wait.observe(perf_counter() - began)
+        return connection, holder
+
+    async def _give_back(self, connection: Any, holder: _Holder) -> None:
         try:
             await self._pool.release(connection)
         except (*_UNAVAILABLE, asyncpg.PostgresError):
             # Committed work stays committed; the pool opens another connection.
             return
+        finally:
+            self._holders.discard(holder)
 
     async def fetch(self, query: str, *args: object) -> list[Row]:
         """Run one statement in its own transaction and return its rows."""

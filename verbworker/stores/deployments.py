@@ -10,7 +10,7 @@ from verbworker.model.catches import Catches
 from verbworker.model.waits import Waits, as_json, from_json
 from verbworker.model.weave import Woven
 from verbworker.profile.compile import Compiled
-from verbworker.stores.database import Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row, value_of
 from verbworker.stores.sql import query
 
 # After a lost answer the caller soon repeats the deployment; a rejected deployment is never recorded.
@@ -35,19 +35,22 @@ class Deployment:
 
 
 class Deployments:
-    """Deployments on one engine. A definition never changes, so callers may cache what they read."""
+    """Deployments on one engine. A definition never changes, so callers may cache what they read.
+
+    A caller that holds a connection passes it on, here `on`: it must not take a second one from its pool.
+    """
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
         self._engine_id = engine_id
         self._waits: dict[int, Waits] = {}
 
-    async def record_terms(self, compiled: Compiled) -> None:
+    async def record_task_profiles(self, compiled: Compiled) -> None:
         """Store the profile of a model before the engine has the model; does nothing without a profile."""
         if compiled.definition_id is not None:
             promised = json.dumps(compiled.ir), json.dumps(compiled.policies)
             await self._database.execute(
-                query("deployments", "record_terms"),
+                query("deployments", "record_task_profiles"),
                 compiled.ir_digest,
                 compiled.process_id,
                 compiled.definition_id,
@@ -86,15 +89,15 @@ class Deployments:
         )
         return row is not None
 
-    async def find(self, definition_key: int) -> Deployment | None:
+    async def find(self, definition_key: int, *, on: Connection | None = None) -> Deployment | None:
         """Return the deployment behind a definition key."""
-        row = await self._database.fetchrow(query("deployments", "find"), self._engine_id, definition_key)
+        row = await (on or self._database).fetchrow(query("deployments", "find"), self._engine_id, definition_key)
         return None if row is None else _deployment(row)
 
-    async def waits(self, definition_key: int) -> Waits | None:
+    async def waits(self, definition_key: int, *, on: Connection | None = None) -> Waits | None:
         """Return the waits of a definition; None when it is not recorded. A recorded one never changes."""
         if definition_key not in self._waits:
-            deployment = await self.find(definition_key)
+            deployment = await self.find(definition_key, on=on)
             if deployment is None:
                 return None
             self._waits[definition_key] = deployment.waits
@@ -110,9 +113,9 @@ class Deployments:
         rows = await self._database.fetch(query("deployments", "list"), self._engine_id, limit)
         return [_deployment(row) for row in rows]
 
-    async def content(self, definition_key: int) -> bytes | None:
+    async def content(self, definition_key: int, *, on: Connection | None = None) -> bytes | None:
         """Return the exact bytes that were deployed."""
-        row = await self._database.fetchrow(query("deployments", "content"), self._engine_id, definition_key)
+        row = await (on or self._database).fetchrow(query("deployments", "content"), self._engine_id, definition_key)
         return None if row is None else row["woven"]
 
     async def catches(self, definition_key: int) -> Catches | None:

@@ -1,7 +1,7 @@
 """The connection of a transactional verb: rejects statements that would end or alter its transaction."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -32,35 +32,45 @@ _COMMENT = re.compile(r"/\*|\*/")
 
 
 class GuardedConnection:
-    """A connection inside the runtime's transaction; only the runtime commits it."""
+    """A connection inside the runtime's transaction; only the runtime commits it.
 
-    def __init__(self, connection: Connection) -> None:
+    `begin` begins the transaction before the first statement, if it has not begun.
+    """
+
+    def __init__(self, connection: Connection, begin: Callable[[], Awaitable[object]] | None = None) -> None:
         self._connection = connection
+        self._begin = begin
+
+    async def _ready(self, query: str) -> str:
+        checked = _check(query)
+        if self._begin is not None:
+            await self._begin()
+        return checked
 
     async def fetch(self, query: str, *args: object) -> list[Any]:
         """Run one statement and return its rows."""
         with _ours():
-            return await self._connection.fetch(_check(query), *args)
+            return await self._connection.fetch(await self._ready(query), *args)
 
     async def fetchrow(self, query: str, *args: object) -> Any:
         """Run one statement and return its first row, or None."""
         with _ours():
-            return await self._connection.fetchrow(_check(query), *args)
+            return await self._connection.fetchrow(await self._ready(query), *args)
 
     async def fetchval(self, query: str, *args: object) -> Any:
         """Run one statement and return the first value of its first row, or None."""
         with _ours():
-            return await self._connection.fetchval(_check(query), *args)
+            return await self._connection.fetchval(await self._ready(query), *args)
 
     async def execute(self, query: str, *args: object) -> str:
         """Run one statement and return Postgres' command tag."""
         with _ours():
-            return await self._connection.execute(_check(query), *args)
+            return await self._connection.execute(await self._ready(query), *args)
 
     async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None:
         """Run one statement once per row of arguments."""
         with _ours():
-            await self._connection.executemany(_check(query), args)
+            await self._connection.executemany(await self._ready(query), args)
 
 
 @contextmanager

@@ -30,6 +30,15 @@ class ExportedEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptEntries:
+    """How many entries have ended; how many of them too lately to be dropped, and how many may still be needed."""
+
+    ended: int
+    young: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableSize:
     """A table's estimated row count, and its size on disk with its indexes."""
 
@@ -80,9 +89,11 @@ class RetiredRows:
         gone = {row["entry_id"] for row in rows}
         return [entry for entry in entries if entry.entry_id in gone]
 
-    async def note_alive(self, owner: UUID) -> None:
-        """Record that a process boot still runs, so that its name is kept."""
-        await self._database.execute(query("retention", "seen"), owner)
+    async def kept_entries(self, kept: timedelta | None, *, most: int) -> KeptEntries:
+        """Return why ended entries are not due; counting stops at `most`."""
+        row = await self._database.fetchrow(query("retention", "kept_entries"), kept, most)
+        assert row is not None, "an aggregate has one row"
+        return KeptEntries(**row)
 
     async def sizes(self, tables: Sequence[str]) -> dict[str, TableSize]:
         """Return the sizes of tables, as the server estimates them."""

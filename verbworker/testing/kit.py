@@ -29,7 +29,7 @@ from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 
-_MOST_DELIVERIES = 10
+_MOST_DELIVERIES = 10  # ends the test of a verb that never settles; the default policy needs 3
 _SETTLED = (JobState.COMPLETED, JobState.INCIDENT, JobState.THROWN)
 
 
@@ -44,6 +44,17 @@ class Ran:
     state: JobState
     data: Mapping[str, object]
     flags: Mapping[str, object]
+    deliveries: int
+    error_code: str | None
+    messages: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRan:
+    """The result of a plain task: its job's final state, the variables it answered, and the number of deliveries."""
+
+    state: JobState
+    variables: Mapping[str, object]
     deliveries: int
     error_code: str | None
     messages: Sequence[str]
@@ -82,8 +93,8 @@ class Kit:
         self._boot = self._tasks.create_task(frames.run())
         leases = Leases(frames, self.engine, engine_timeout_ms=60_000)
         databases = Databases(control=self.database, verbs=self.database)
-        performance = VerbRun(self._threads)
-        self._executor = Executor(self._registry, self.engine, frames, databases, leases, performance)
+        verb_run = VerbRun(self._threads, tracebacks=True)
+        self._executor = Executor(self._registry, self.engine, frames, databases, leases, verb_run)
 
     def _stop(self) -> None:
         if self._boot is not None:
@@ -103,6 +114,22 @@ class Kit:
             self.engine.redeliver(known.job.key)
             await self.deliver(verb)
         return self._collect(known, started)
+
+    async def run_task(self, type: str, variables: Mapping[str, object], *, crash_at: Point | None = None) -> "TaskRan":
+        """Run a plain task on these variables until its job is settled; with `crash_at` the worker dies there, once."""
+        if self._registry.find_task(type) is None:
+            raise CannotRun(f"no plain task {type} is registered")
+        process = f"plain-{uuid4().hex}"
+        self.engine.line(process, [type])
+        started = (await self.engine.start(Start(process, variables))).instance_key
+        known = next(known for known in self.engine.jobs.values() if known.job.process_instance_key == started)
+        for _ in range(_MOST_DELIVERIES):
+            if known.state in _SETTLED:
+                break
+            await self.deliver(type, crash_at=crash_at)
+            crash_at = None
+        messages = tuple(known.messages)
+        return TaskRan(known.state, dict(known.variables), known.deliveries, known.error_code, messages)
 
     async def start(self, workflow: WorkflowVerb, data: Mapping[str, object], line: Sequence[str]) -> int:
         """Start an instance of `workflow` whose process is this sequence of verbs; return its key."""
@@ -128,7 +155,8 @@ class Kit:
 
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
         """Activate a verb's jobs once and execute them; return how many there were."""
-        ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=RESERVED)
+        task = self._registry.find_task(verb)
+        ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=RESERVED if task is None else task.variables)
         jobs = await self.engine.activate(ask, 100, 0)
         for job in jobs:
             assert self._executor is not None
@@ -171,6 +199,8 @@ def _without_signatures(registry: Registry) -> Registry:
     plain = Registry()
     for verb in registry:
         plain.add(verb)
+    for task in registry.tasks.values():
+        plain.add_task(task)
     workflows = [replace(workflow, integrity="plain") for workflow in registry.workflows.values()]
     return plain.declare(*workflows, policies=registry.policies.values(), upgrades=registry.upgrades)
 

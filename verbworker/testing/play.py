@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 
 from verblint.report import render
 from verbworker.app import wiring as app
-from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
+from verbworker.client.client import Client
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.engine.inline import InlineEngine
@@ -27,16 +27,13 @@ from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.gates.decide import Gates
 from verbworker.work.messages.delivery import MessageDelivery
-from verbworker.work.messages.ingress import Ingress
 from verbworker.work.starts.deploy import Deploy, prepare
 from verbworker.work.starts.dispatcher import Dispatcher
-from verbworker.work.starts.router import Caller
 
 TENANT = "tests"
-_LOOK_EVERY = 0.02
-_LONGEST_WAIT = 30.0
+_LOOK_EVERY = 0.02  # seconds; short, because every step of a test waits for a look
+_LONGEST_WAIT = 30.0  # seconds; a step takes milliseconds, on a loaded build machine seconds
 # Leaving a play waits for the polls in progress.
 _POLL_SECONDS = 0.2
 
@@ -51,10 +48,8 @@ class Play:
     engine: Engine
     database: Database
     _client: Client
-    _gates: Gates
-    _ingress: Ingress
     _dispatcher: Dispatcher
-    _messenger: MessageDelivery
+    _delivery: MessageDelivery
 
     @classmethod
     @asynccontextmanager
@@ -75,21 +70,19 @@ class Play:
         settings = _settings(dsn, engine)
         async with (
             _open_engine(settings, engine) as found,
-            open_client(settings, registry) as client,
+            Client(settings, registry, by="tests") as client,
         ):
-            database = client.database
+            database, owner = client.resources.database, client.resources.owner
             if schema:
                 await database.execute(schema)
             await _deploy(models, registry, found, database)
-            inbox, letters = Inbox(database, engine_id=found.engine_id, owner=client.owner), DeadLetters(database)
+            inbox, letters = Inbox(database, engine_id=found.engine_id, owner=owner), DeadLetters(database)
             play = cls(
                 found,
                 database,
                 client,
-                Gates(database, found),
-                Ingress(inbox, letters),
-                Dispatcher(client.dispatches, Instances(database), found),
-                MessageDelivery(registry, inbox, letters, found),
+                Dispatcher(client.resources.dispatches, Instances(database), found),
+                MessageDelivery(registry, inbox, letters, found, tracer=client.resources.tracer),
             )
             # The worker shares the in-memory engine; to the others it opens its own connection, as in production.
             async with _working(settings, registry, found if engine == "inline" else None):
@@ -97,27 +90,24 @@ class Play:
 
     async def ask(self, what: str, args: Mapping[str, Any] | None = None, *, by: str = "tests") -> UUID:
         """Start a verb, by its sentence or its name and arguments; return the entry's id."""
-        entry = await self._client.router.invoke(what, args, caller=Caller(TENANT, by))
+        entry = await self._client.start(what, args, by=by)
         await self._dispatcher.drain()
         return entry.entry_id
 
     async def send(self, name: str, key: str, payload: Mapping[str, Any] | None = None) -> None:
         """Send a message to the cases that wait for it under this key."""
-        content = None if payload is None else dict(payload)
-        message = Message(
-            message_name=name, message_id=uuid4().hex, correlation_key=key, tenant_id=TENANT, payload=content
-        )
-        await self.deliver(message)
+        await self._client.send(name, key, payload)
+        await self._delivery.drain()
 
     async def deliver(self, message: Message) -> None:
         """Send a prepared message, for example from a generated function; its tenant must be `TENANT`."""
-        await self._ingress.take(message, sent_by="tests")
-        await self._messenger.drain()
+        await self._client.deliver(message)
+        await self._delivery.drain()
 
     async def decide(self, entry_id: UUID, decision: str, *, reason: str = "", by: str = "tests") -> None:
         """Decide at an entry's gate, as soon as the entry waits there."""
         await self.waiting(entry_id, lambda wait: wait.gate is not None)
-        await self._gates.decide(entry_id, decision, reason=reason, by=by, tenant_id=TENANT)
+        await self._client.decide(entry_id, decision, reason=reason, by=by)
 
     def advance(self, seconds: float) -> None:
         """Advance the process's clock; raises `CannotRun` on an engine with its own clock."""
@@ -129,7 +119,7 @@ class Play:
         """Return what an entry waits for, as soon as there is a wait that matches `which`."""
 
         async def look() -> Open | None:
-            return next((wait for wait in await self._client.runbook.waits(entry_id) if which(wait)), None)
+            return next((wait for wait in await self._client.resources.runbook.waits(entry_id) if which(wait)), None)
 
         return await self._poll(entry_id, look)
 
@@ -137,7 +127,7 @@ class Play:
         """Return the entry as soon as it has ended."""
 
         async def look() -> Entry | None:
-            entry = await self._client.runbook.entry(entry_id)
+            entry = await self._client.resources.runbook.entry(entry_id)
             return entry if entry is not None and entry.status.is_final else None
 
         return await self._poll(entry_id, look)
@@ -152,12 +142,12 @@ class Play:
 
     async def steps(self, entry_id: UUID) -> list[str]:
         """Return the verbs performed for an entry, in order."""
-        events = await self._client.runbook.events(entry_id)
+        events = await self._client.resources.runbook.events(entry_id)
         return [event.detail["verb"] for event in events if event.kind is Kind.STEP_COMPLETED]
 
     async def story(self, entry_id: UUID) -> list[str]:
         """Return what happened to an entry, in readable sentences."""
-        return [describe(event) for event in await self._client.runbook.events(entry_id)]
+        return [describe(event) for event in await self._client.resources.runbook.events(entry_id)]
 
     async def _poll(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:
@@ -173,6 +163,7 @@ class Play:
 
 def _settings(dsn: str, engine: EngineName) -> Settings:
     given = {"dsn": dsn, "engine_id": f"play-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0}
+    given["log_tracebacks"] = True
     if engine != "inline":
         given["engine"] = engine
     # Signed payloads need a key; any key works for a test.

@@ -63,6 +63,7 @@ async def cancel(hands: Hands) -> None:
     if hands.dice.random() < 0.3:
         await hands.both(hands.within(lambda s, c: s.runbook.request_cancel_in(c, entry_id, "ann", "reason")))
     await hands.both(hands.within(lambda s, c: s.runbook.is_cancelling_in(c, entry_id)))
+    await hands.both(hands.within(lambda s, c: s.runbook.under_way_in(c, entry_id)))
     await hands.both(lambda stores: stores.runbook.cancelling(ENGINE, longer_than=longer, limit=5))
 
 
@@ -195,6 +196,7 @@ async def forget_message(hands: Hands) -> None:
     await hands.both(hands.within(lambda s, c: s.inboxes[0].has_ended_in(c, uid, "paper", ended)))
     await hands.both(hands.within(lambda s, c: s.inboxes[0].forget_in(c, uid, "paper", ended)))
     await hands.both(hands.within(lambda s, c: s.runbook.reopen_in(c, token)))
+    await hands.both(hands.within(lambda s, c: s.runbook.displace_in(c, token)))
     await hands.both(lambda stores: in_order(stores.inboxes[0].claim_forgotten(9, patience=pause)))
     if hands.claimed:
         await hands.both(partial(_resent, hands.dice.choice(hands.claimed)[1]))

@@ -161,7 +161,7 @@ async def beat(hands: Hands) -> None:
 @operation
 async def complete(hands: Hands) -> None:
     keys = {"corr_later": "value"} if hands.dice.random() < 0.3 else {}
-    is_head, is_own, is_same = (hands.dice.random() < share for share in (0.8, 0.9, 0.1))
+    is_head, is_own, is_same, is_batch = (hands.dice.random() < share for share in (0.8, 0.9, 0.1, 0.5))
     some, output = hands.dice.choice(hands.contents), f"content {len(hands.contents)}".encode()
     heads = {uid: hands.twins.store.tables["payload_head"][uid,]["content"] for uid in hands.uids}
 
@@ -173,7 +173,10 @@ async def complete(hands: Hands) -> None:
         verdict = VerdictRow(claim, uid, *digests, "seal", {"orch_a": True}, keys)
         async with stores.database.transaction() as connection:
             await plan_by_key(connection)
-            return await stores.frames[boot].pop_completed_in(connection, verdict)
+            if not is_batch:
+                return await stores.frames[boot].pop_completed_in(connection, verdict)
+            (popped,) = await stores.frames[boot]._pop_all_in(connection, [verdict])
+            return bool(popped)
 
     hands.contents.append(output)
     await hands.of_claim(pop)
@@ -269,3 +272,10 @@ async def twins(hands: Hands) -> None:
 
 async def _follow(act: str, twin: Twin, stores: Stores, boot: int, claim: Claim) -> Any:
     return await getattr(stores.steps, act)(claim, twin)
+
+
+@operation
+async def note_worker(hands: Hands) -> None:
+    boot = hands.boot()
+    await hands.both(lambda stores: stores.frames[boot].note_alive())
+    await hands.both(lambda stores: stores.frames[boot].note_end())

@@ -298,5 +298,15 @@ async def quarantine(s: Session, engine_id: str, job_key: int, delivery: str) ->
 
 
 @statement("frames", "boot")
-async def boot(s: Session, owner: UUID, name: str, host: str, pid: int) -> list[Values]:
+async def boot(s: Session, owner: UUID, name: str, host: str, pid: int, engine_id: str) -> list[Values]:
+    return []
+
+
+@statement("frames", "seen")
+async def seen(s: Session, owner: UUID) -> list[Values]:
+    return []
+
+
+@statement("frames", "left")
+async def left(s: Session, owner: UUID) -> list[Values]:
     return []

@@ -31,6 +31,14 @@ async def pop_completed(s: Session, engine_id: str, owner: UUID, *columns: Any) 
     return [{"job_key": item[0], "popped": answers[item[0]]} for item, _ in mine]
 
 
+@statement("frames", "pop_one")
+async def pop_one(s: Session, engine_id: str, owner: UUID, *values: Any) -> list[Values]:
+    popped = await pop_completed(s, engine_id, owner, *([value] for value in values))
+    if popped and popped[0]["popped"] and values[-1] != "{}":
+        await correlate(s, values[2], values[-1])
+    return [{"popped": popped[0]["popped"] if popped else None}]
+
+
 def _is_of_instance(s: Session, frame: Values, uid: UUID) -> bool:
     """Whether the engine instance of a frame is the one that its entry is pinned to."""
     instance = s.get("workflow_instance", (uid,))
@@ -165,9 +173,9 @@ async def pop_incident(
     frame = await _owned(s, engine_id, job_key, owner, epoch)
     if frame is None:
         return []
-    said = {"fail_class": kind, "fail_code": code, "fail_text": text}
+    said = {"fail_class": kind, "fail_code": code, "fail_text": text, "retries_left": 0}
     await write_frame(s, frame, {**frame, **said, "state": "incident", "popped_at": s.now, "reported_at": None})
-    return [Row(retries_left=frame["retries_left"])]
+    return [Row(retries_left=0)]
 
 
 @statement("frames", "hold")

@@ -1,7 +1,7 @@
 """The runbook: entries, their events, what they wait for."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -115,7 +115,16 @@ async def _close(s: Session, tokens: list[Values], closed_as: str) -> list[Value
 
 
 @statement("runbook", "reopen")
-async def reopen(
+async def reopen(s: Session, engine_id: str, entry_id: UUID, element: int, kind: str) -> list[Values]:
+    token = await s.lock("parked_token", (engine_id, element, kind))
+    if token is None or token["entry_id"] != entry_id or token["closed_at"] is None:
+        return []
+    s.put("parked_token", token_key(token), {**token, "closed_at": None, "closed_as": None})
+    return [{"token_id": token["token_id"]}]
+
+
+@statement("runbook", "displace")
+async def displace(
     s: Session, engine_id: str, entry_id: UUID, element: int, kind: str, element_id: str, input_hash: bytes | None
 ) -> list[Values]:
     twins = [
@@ -128,11 +137,7 @@ async def reopen(
         and row["closed_at"] is None
     ]
     await _close(s, twins, "gone")
-    token = await s.lock("parked_token", (engine_id, element, kind))
-    if token is None or token["entry_id"] != entry_id or token["closed_at"] is None:
-        return []
-    s.put("parked_token", token_key(token), {**token, "closed_at": None, "closed_as": None})
-    return [{"token_id": token["token_id"]}]
+    return []
 
 
 @statement("runbook", "unpark")
@@ -270,6 +275,27 @@ def _events(s: Session, entry_id: UUID, kind: str) -> list[Values]:
 @statement("runbook", "done")
 async def done(s: Session, entry_id: UUID, kind: str) -> list[Values]:
     return [{"verb": row["detail"].get("verb")} for row in _events(s, entry_id, kind)]
+
+
+@statement("runbook", "under_way")
+async def under_way(s: Session, entry_id: UUID) -> list[Values]:
+    entry, mine = s.get("runbook_entry", (entry_id,)), {one["instance_uid"] for one in instances_of(s, entry_id)}
+    if entry is None:
+        return []
+    since = entry["cancel_requested_at"] or entry["updated_at"]
+    found = [row for row in s.rows("job_frame") if row["instance_uid"] in mine and _is_in_doubt(row, since)]
+    found.sort(key=lambda row: (row["pushed_at"], row["job_key"]))
+    return [{name: row[name] for name in ("verb", "element_id", "idempotency_key", "mode")} for row in found]
+
+
+def _is_in_doubt(frame: Values, since: datetime) -> bool:
+    if frame["state"] == "started":
+        return True
+    if frame["state"] == "completed" or frame["mode"] != "external":
+        return False
+    if frame["fail_code"] == "JobGone":
+        return bool(frame["popped_at"] >= since)
+    return frame["acked_at"] is None and frame["fail_code"] in ("OutcomeUnknown", "Timeout", "NotStored")
 
 
 @statement("runbook", "first")

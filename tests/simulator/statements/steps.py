@@ -25,6 +25,7 @@ async def twins(
     found = [
         {
             **{name: frame[name] for name in _TWIN},
+            "is_confirmed": frame["ack_result"] == "ok",
             "is_live": frame["lease_until"] >= now,
             "is_remembered": frame["keyed_at"] > now - frame["idempotency_window"],
             "is_heard": _is_heard(given, s.get("payload_version", (uid, frame["output_hash"]))),
@@ -43,6 +44,7 @@ async def twins(
         found += [
             {
                 **{name: old[name] for name in _TWIN},
+                "is_confirmed": old["ack_result"] == "ok",
                 "is_live": False,
                 "is_remembered": True,
                 "is_heard": _is_heard(given, version),

@@ -84,7 +84,7 @@ async def run_again(
             "retries_left": max(frame["retries_left"], 1),
             "fail_class": "TransientInfrastructure",
             "fail_code": "LeaseOver",
-            "fail_text": "its worker was not heard of any more",
+            "fail_text": "its worker stopped reporting",
             "popped_at": now,
             "reported_at": None,
         }

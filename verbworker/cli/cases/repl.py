@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
+from verbworker.cli.client_runs import run_with_client
 from verbworker.cli.shared_options import App, By, Dsn, EngineId, Tenant
+from verbworker.client.client import Client
 from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def repl(
     With lines from a pipe, exits 1 if one of them is rejected and 2 if one cannot run.
     """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
+    log.apply_to_command(settings)
     from verbworker.app.wiring import load_app
     from verbworker.repl.shapes import shapes_of
 
@@ -38,14 +41,14 @@ def repl(
     registry = load_app(app)
     shapes = shapes_of(registry)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        run_with_client(settings, lambda client: _converse(client, shapes, by), registry)
+        run_with_client(settings, lambda client: _converse(client, shapes), registry, by=by)
     else:
         # A thread waiting for a line cannot be woken, so Ctrl-C ends the process, as it ends `cat`.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        raise typer.Exit(run_with_client(settings, lambda client: _read(client, shapes, by, yes=yes), registry))
+        raise typer.Exit(run_with_client(settings, lambda client: _read(client, shapes, yes=yes), registry, by=by))
 
 
-async def _converse(client: Client, shapes: "Shapes", by: str) -> None:
+async def _converse(client: Client, shapes: "Shapes") -> None:
     try:
         from verbworker.repl.history import open_history
         from verbworker.repl.terminal import Terminal, converse
@@ -56,13 +59,13 @@ async def _converse(client: Client, shapes: "Shapes", by: str) -> None:
 
     history = open_history(os.environ)
     terminal = Terminal(shapes, history)
-    session = ReplSession(client, shapes, terminal, by=by, past=history.get_strings)
-    await converse(session, terminal, StatusLine(client.database, client.settings.tenant, session.numbers))
+    session = ReplSession(client, shapes, terminal, past=history.get_strings)
+    await converse(session, terminal, StatusLine(client, session.numbers))
 
 
-async def _read(client: Client, shapes: "Shapes", by: str, *, yes: bool) -> int:
+async def _read(client: Client, shapes: "Shapes", *, yes: bool) -> int:
     from verbworker.repl.piped import Nobody, Pipe, run_lines
     from verbworker.repl.session import ReplSession
 
     pipe = Pipe(sys.stdin.buffer)
-    return await run_lines(ReplSession(client, shapes, Nobody(agrees=yes), by=by, past=lambda: pipe.past), pipe)
+    return await run_lines(ReplSession(client, shapes, Nobody(agrees=yes), past=lambda: pipe.past), pipe)

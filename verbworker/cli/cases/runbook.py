@@ -1,25 +1,38 @@
 """`verbworker runbook`: entries, what they wait for, their events, and whether the record was changed."""
 
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
-from verbworker.app.entry_view import EntryView, FoundEntry
 from verbworker.app.export_directory import exported_lines
-from verbworker.app.output import answer, busy, complain, moment, print_json, say, show
-from verbworker.app.settings import Settings
-from verbworker.cli.shared_options import ANY_ID, LONGEST, By, Dsn, EngineId, EntryId, Json, Limit, Reason, Tenant
+from verbworker.app.output import COUNTED, answer, busy, complain, moment, print_json, say, show, show_first
+from verbworker.cli.client_runs import run_with_client, run_with_resources
+from verbworker.cli.shared_options import (
+    ANY_ID,
+    LONGEST,
+    By,
+    Dsn,
+    EngineId,
+    EntryId,
+    Json,
+    Limit,
+    Reason,
+    Tenant,
+    id_or_beginning,
+)
+from verbworker.client.client import Client
+from verbworker.client.records import EntryDetail, EntryRecord, EventRecord
+from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
-from verbworker.runbook.event import Entry, Status, describe
+from verbworker.runbook.event import Status
 from verbworker.runbook.export import check_entry
+from verbworker.runbook.progress import coarse_progress
 from verbworker.stores.cases.runbook import ChainCheck
-from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.id_prefixes import IdPrefixes, id_digits
 
 app = typer.Typer(help="The runbook: what was started, what it waits for, and what happened.", no_args_is_help=True)
 
@@ -30,7 +43,12 @@ def list_entries(
     verb: Annotated[str | None, typer.Option("--verb", help="Only entries of this verb.")] = None,
     stuck: Annotated[
         float,
-        typer.Option("--stuck", min=0, max=LONGEST, help="Only entries without progress for this many seconds."),
+        typer.Option(
+            "--stuck",
+            min=0,
+            max=LONGEST,
+            help="Only open entries that made no progress for this many seconds, with the reason.",
+        ),
     ] = 0,
     coarse: Annotated[bool, typer.Option("--coarse", help="Show progress as one word.")] = False,
     limit: Limit = 50,
@@ -38,50 +56,50 @@ def list_entries(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the entries, newest first, with their progress and what they wait for."""
+    """List the entries, newest first, with their progress and what they wait for.
+
+    With --stuck: entries the engine should have moved, verbs beyond their time, jobs held for a person, and starts,
+    results, decisions and cancel requests that the engine has not taken; the longest wait first. Entries that wait as
+    planned, for a person, a message or a timer, are not stuck.
+    """
     if stuck and (status or verb):
         raise CannotRun("--stuck cannot be combined with --status or --verb")
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def read(client: Client) -> list[dict[str, object]]:
-        view, stalls = EntryView(client.database), Stalls(client.database)
-        if stuck:
-            entries = await client.runbook.stuck(settings.tenant, longer_than=timedelta(seconds=stuck), limit=limit)
-        else:
-            entries = await client.runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
-        rows = []
-        for entry in entries:
-            progress = await view.progress(entry)
-            more = {
-                "progress": progress.coarse if coarse else progress.detailed,
-                "stalls": [asdict(stall) for stall in await stalls.of_entry(entry.entry_id)],
-            }
-            rows.append(asdict(entry) | more)
-        return rows
-
-    columns = ("entry_id", "status", "sentence", "progress", "created_at")
-    show(run_with_client(settings, read), columns=columns, as_json=as_json)
+    filters: dict[str, Any] = {"stuck_for": timedelta(seconds=stuck)} if stuck else {"status": status, "verb": verb}
+    page = run_with_client(settings, lambda client: client.entries(**filters, limit=limit + COUNTED))
+    entries = show_first(page.entries, limit)
+    rows = [one.model_dump(mode="json") for one in entries]
+    if coarse:
+        rows = [row | {"progress": coarse_progress(one.status)} for row, one in zip(rows, entries, strict=True)]
+    columns = ("entry_id", "status", "sentence", *(("reason", "since") if stuck else ("progress", "created_at")))
+    show(rows, columns=columns, as_json=as_json)
 
 
 @app.command("show", epilog=f"Example: verbworker runbook show {ANY_ID}")
 def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show one entry and what it waits for. Exits 1 if it does not exist."""
-    found = _find(config.load(dsn=dsn, tenant=tenant), entry_id)
-    entry = asdict(found.entry)
+
+    async def read(client: Client) -> EntryDetail:
+        return await (await client.entry(entry_id)).read()
+
+    found = run_with_client(config.load(dsn=dsn, tenant=tenant), read)
     if as_json:
-        more = {
-            "progress": found.progress.detailed,
-            "waits": [asdict(wait) for wait in found.waits],
-            "trouble": found.trouble,
-            "stalls": [asdict(stall) for stall in found.stalls],
-        }
-        print_json(entry | more)
+        print_json(found.model_dump(mode="json"))
         return
-    say(f"{found.entry.sentence}: {found.entry.status}, {found.progress.detailed}")
+    ended = found.status if found.outcome_name is None else f"{found.status} as {found.outcome_name}"
+    say(f"{found.sentence}: {ended}, {found.progress}")
+    entry = found.model_dump(include=set(EntryRecord.model_fields))
     facts = [(name, value) for name, value in entry.items() if value not in (None, {})]
     facts += [("waits for", f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})") for wait in found.waits]
+    for event in found.incidents:
+        explain = f"verbworker frames explain {event.detail.get('job_key')}"
+        facts += [("incident", event.sentence), ("what to do", f"see why, fix it, then release the job: {explain}")]
+    if found.failure is not None:
+        facts.append(("reason", found.failure.sentence))
     if found.trouble:
         facts.append(("not started yet", found.trouble))
+    facts += [("released", job.words) for job in found.released]
     for stall in found.stalls:
         facts += [(stall.kind.words, stall.reason), ("what to do", stall.remedy)]
     show([{"name": name, "value": value} for name, value in facts], columns=("name", "value"), as_json=False)
@@ -90,17 +108,26 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
 @app.command("events", epilog=f"Example: verbworker runbook events {ANY_ID}")
 def show_events(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show what happened to an entry, in order. Exits 1 if it does not exist."""
-    events = _find(config.load(dsn=dsn, tenant=tenant), entry_id).events
+
+    async def read(client: Client) -> list[EventRecord]:
+        return await (await client.entry(entry_id)).history()
+
+    events = run_with_client(config.load(dsn=dsn, tenant=tenant), read)
     if as_json:
-        print_json([asdict(event) for event in events])
+        print_json([event.model_dump(mode="json") for event in events])
         return
     for event in events:
-        say(f"{moment(event.at)}  {describe(event)}")
+        say(f"{moment(event.at)}  {event.sentence}")
 
 
 @app.command(epilog="Example: verbworker runbook verify --json")
 def verify(
-    entry_id: Annotated[UUID | None, typer.Argument(help="Entry ID (default: all entries of the tenant).")] = None,
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            callback=id_or_beginning, metavar="[ENTRY_ID]", help="Entry ID (default: all entries of the tenant)."
+        ),
+    ] = None,
     export: Annotated[
         Path | None, typer.Option("--export", help="Verify exported entries instead: a file or a directory of files.")
     ] = None,
@@ -112,9 +139,9 @@ def verify(
     settings = config.load(dsn=dsn, tenant=tenant)
     with busy("verifying the chains"):
         if export is None:
-            found = run_with_client(settings, lambda client: client.runbook.verify(settings.tenant, entry_id))
+            found = run_with_resources(settings, lambda opened: _verify(opened, settings.tenant, which))
         else:
-            found = _verify_export(export, entry_id)
+            found = _verify_export(export, which)
     if as_json:
         broken = {str(entry): seq for entry, seq in found.broken.items()}
         print_json({"entries": found.entries, "events": found.events, "broken": broken})
@@ -142,31 +169,27 @@ def cancel(
     """
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
 
-    async def request(client: Client) -> Entry:
-        from verbworker.work.starts.cancel import Cancellation
-
-        cancellation = Cancellation(client.database, client.dispatches)
-        return await cancellation.cancel(entry_id, tenant_id=settings.tenant, by=by, reason=reason)
-
-    entry = run_with_client(settings, request)
+    entry = run_with_client(settings, lambda client: client.cancel(entry_id, reason), by=by)
     sentence = "cancelled" if entry.status is Status.CANCELLED else "requested; a worker carries it out"
-    answer(sentence, asdict(entry), as_json=as_json)
+    answer(sentence, entry.model_dump(mode="json"), as_json=as_json)
 
 
-def _verify_export(place: Path, entry_id: UUID | None) -> ChainCheck:
+async def _verify(opened: Resources, tenant: str, which: str | None) -> ChainCheck:
+    entry_id = None if which is None else await IdPrefixes(opened.database, tenant).entry(which)
+    return await opened.runbook.verify(tenant, entry_id)
+
+
+def _verify_export(place: Path, which: str | None) -> ChainCheck:
     entries, events, broken = 0, 0, {}
+    begins = "" if which is None else id_digits(which)
     for where, line in exported_lines(place):
         try:
             checked = check_entry(line)
             found = UUID(checked.entry_id)
         except ValueError as error:
             raise CannotRun(f"{where}: {error}") from error
-        if entry_id in (None, found):
+        if found.hex.startswith(begins):
             entries, events = entries + 1, events + checked.events
             if checked.broken_at is not None:
                 broken[found] = checked.broken_at
     return ChainCheck(entries, events, broken)
-
-
-def _find(settings: Settings, entry_id: UUID) -> FoundEntry:
-    return run_with_client(settings, lambda client: EntryView(client.database).find(entry_id, settings.tenant))

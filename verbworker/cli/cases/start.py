@@ -1,17 +1,18 @@
 """`verbworker start`: start a verb through the same router as the REPL, the console and programs."""
 
 import json
-from dataclasses import asdict
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
+from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, say
+from verbworker.cli.client_runs import run_with_client
 from verbworker.cli.shared_options import App, By, Dsn, EngineId, Json, Tenant
-from verbworker.runbook.event import Entry
+from verbworker.client.client import Client
+from verbworker.client.records import EntryRecord
+from verbworker.contract.invocation import parse
 
 
 def start(
@@ -32,18 +33,19 @@ def start(
     A workflow verb is still running when this command returns; a worker carries it out.
     """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
+    log.apply_to_command(settings)
     from verbworker.app.wiring import load_app  # takes a quarter of a second that other commands need not wait
-    from verbworker.work.starts.router import Caller
 
-    async def invoke(client: Client) -> Entry:
-        entry = await client.router.invoke(invocation, caller=Caller(settings.tenant, by, request_key))
-        return await client.router.wait(entry.entry_id, timeout=timedelta(seconds=wait)) if wait else entry
+    async def invoke(client: Client) -> EntryRecord:
+        return await (await client.start(asked.verb, asked.args, request_key=request_key)).wait(timeout=wait)
+
+    asked = parse(invocation)
 
     registry = load_app(app)
     with busy("waiting for the end" if wait else "starting"):
-        entry = run_with_client(settings, invoke, registry)
+        entry = run_with_client(settings, invoke, registry, by=by)
     if as_json:
-        print_json(asdict(entry))
+        print_json(entry.model_dump(mode="json"))
     else:
         say(f"{entry.status}: {entry.sentence} (entry {entry.entry_id})")
         if entry.outcome is not None:

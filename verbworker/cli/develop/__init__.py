@@ -1,1 +1,1 @@
-"""Commands for developers: init, scaffold, dev, demo, lint, verify and verbs."""
+"""Commands for developers: init, scaffold, dev, demo, lint, verify, verbs and migrate."""

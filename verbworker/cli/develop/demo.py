@@ -21,7 +21,7 @@ from verbworker.cli.develop.dev import ENGINE, stopped_by_signal
 if TYPE_CHECKING:
     from verbworker.dev.event_log import EventLine
 
-_READING_TIME = 1.0
+_READING_TIME = 1.0  # seconds; each step stays on the screen long enough to be read
 
 
 def demo(

@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import os
 import signal
 import sys
 import traceback
@@ -14,12 +15,12 @@ import typer
 
 from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.output import run, tell
+from verbworker.app.output import complain, run, tell
 from verbworker.app.signals import run_until_signal
 from verbworker.cli.operate.deploy import deploy
-from verbworker.cli.operate.worker import leave
+from verbworker.cli.operate.worker import leave, run_beside_verbs
 from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName, Paths, VerbsFolder
-from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
+from verbworker.errors import CannotRun, ContractInvalid, Refused, VerbworkerError
 
 if TYPE_CHECKING:
     from verbworker.contract.registry import Registry
@@ -53,14 +54,18 @@ def dev(
     you see why, and the previous version keeps running.
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
+    for sentence in config.unknown_settings(os.environ):
+        complain(sentence)
     from verbworker.dev.dev_session import DevSession
+    from verbworker.dev.files import sql_files
     from verbworker.dev.plan import Plan
 
+    sql_files(sql or [])
     has_own = settings.dsn is not None or settings.dsn_file is not None
     plan = Plan(
         app=app,
         models=tuple(processes),
-        sql=tuple(_sql_files(sql or [])),
+        sql=tuple(sql or []),
         verbs=verbs,
         engine=settings.engine if "engine" in settings.model_fields_set else ENGINE,
         engine_id=settings.engine_id or "dev",
@@ -91,11 +96,12 @@ def dev_hand(
 
     line = line_home()
     settings = config.load()
-    log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
+    log.apply(settings)
     try:
         registry = load_app(app)
     except ContractInvalid as error:
         raise CannotRun(_with_place(error)) from error
+    _verify(paths, registry, verbs)
     try:
         deploy(paths, app, verbs, by=getpass.getuser())
     except typer.Exit as end:
@@ -110,8 +116,24 @@ def dev_hand(
             greeting = Greeting(len(list(registry)), example(registry))
             await serve(line, greeting, lambda: opened_app.run(stop), stop)
 
-    run(run_until_signal(work))
+    run(run_until_signal(work), run_beside_verbs)
     leave()
+
+
+def _verify(paths: list[str], registry: "Registry", verbs: str) -> None:
+    """Print where code, contracts and models disagree; raise `Refused` if a case would stop because of it."""
+    from verblint.report import render
+    from verbworker.profile.verify.models import read_models
+    from verbworker.profile.verify.rules import RULES
+    from verbworker.profile.verify.sources import open_sources
+    from verbworker.profile.verify.verifier import check_application
+
+    models = read_models(paths)
+    report, is_stopping = check_application(models, open_sources(models, verbs), registry)
+    if report.findings:
+        tell(render(report, "full", colour=sys.stdout.isatty(), rules=RULES).rstrip("\n"))
+    if is_stopping:
+        raise Refused("cases would stop because of these errors; fix them first")
 
 
 @contextmanager
@@ -146,16 +168,6 @@ def _sample(kind: str, values: object) -> str:
             return "true"
         case _:
             return '"..."'
-
-
-def _sql_files(places: list[Path]) -> Iterator[Path]:
-    for place in places:
-        if place.is_dir():
-            yield from sorted(place.rglob("*.sql"))
-        elif place.is_file():
-            yield place
-        else:
-            raise CannotRun(f"--sql {place}: there is no such file or folder")
 
 
 def _with_place(error: ContractInvalid) -> str:

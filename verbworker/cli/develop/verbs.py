@@ -1,4 +1,4 @@
-"""`verbworker verbs`: list the verbs and the models that use them, and write templates for modellers."""
+"""`verbworker verbs`: list the verbs and the models that use them, and write files for modellers and editors."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -74,6 +74,33 @@ def write_templates(
     else:
         _write(file, text)
         say(f"wrote {len(found)} templates to {file}")
+
+
+@app.command("schemas", epilog="Example: verbworker verbs schemas --check")
+def write_schemas(
+    out: Annotated[Path, typer.Option("--out", help="The project's folder.")] = Path(),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file differs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the schemas instead of writing them.")] = False,
+) -> None:
+    """Write the JSON Schemas of verb and policy files to .schemas, so that editors complete and check them.
+
+    A file names its schema in its first line: # yaml-language-server: $schema=../.schemas/verbs.schema.json
+    """
+    from verblint.contracts.json_schema import SCHEMAS, schema_files
+
+    texts = {out / name: text for name, text in schema_files().items()}
+    if check:
+        differing = [file for file, text in texts.items() if _read(file) != text]
+        if differing:
+            complain(f"{differing[0]} is not the schema of this version; run: verbworker verbs schemas --out {out}")
+            raise typer.Exit(1)
+        answer(f"the schemas in {out} are up to date", {"files": [str(file) for file in texts]}, as_json=as_json)
+    elif as_json:
+        print_json({name: make() for name, make in SCHEMAS.items()})
+    else:
+        for file, text in texts.items():
+            _write(file, text)
+        say(f"wrote {' and '.join(str(file) for file in texts)}")
 
 
 def _read(file: Path) -> str | None:

@@ -69,6 +69,8 @@ def verify(
             # The report may show the reason: a module that is not generated yet.
             broken = error
     _show(verified.report, form.value, output_file)
+    for name in verified.plain:
+        complain(f"{name} is plain, not hollow; verbworker migrate report {name} shows what to change")
     if broken is not None:
         raise broken
     if app is None:

@@ -1,1 +1,1 @@
-"""Commands for operators: worker, database, deployment, doctor, frames, messages and console."""
+"""Commands for operators: worker, database, deployment, doctor, frames, messages, console and the HTTP API."""

@@ -29,7 +29,7 @@ def console(
     the page of verbs. SIGTERM or SIGINT stops the server after the requests in progress.
     """
     settings = config.load(dsn=dsn, tenant=tenant, engine=engine, engine_id=engine_id)
-    log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
+    log.apply(settings)
     try:
         from verbworker.console.pages.verb_list import cards
         from verbworker.console.server import serve

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, run, say, show
+from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.shared_options import Dsn, Json
+from verbworker.client.resources import Resources
 from verbworker.stores import migrations
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The database and its migrations.", no_args_is_help=True)
 
 # Counting a million rows takes seconds; beyond that the exact number does not matter.
-_COUNTED = 1_000_000
+_COUNTED = 1_000_000  # rows per table; beyond that the exact number helps no one and counting takes seconds
 
 
 @app.command(epilog="Example: verbworker db migrate --dsn postgresql://kyc@localhost/cases")
@@ -55,17 +56,17 @@ def retention(
     """Delete rows that have exceeded their retention period. Exits 1 if rows that are due remain.
 
     Workers do this continuously. Each line shows the kind of row, its setting, the period, how many rows were due
-    (counted up to a million), since when the oldest is due, how many were deleted, and the rule. Rows of open cases are
-    never deleted.
+    (counted up to a million), since when the oldest is due, how many were deleted, the rule, and why ended entries are
+    kept. Rows of open cases are never deleted.
     """
     settings = config.load(dsn=dsn)
     with busy("counting rows that are due" if dry_run else "deleting rows that are due") as tell:
-        before, kept, left = run_with_client(settings, lambda client: _retain(client, dry_run, tell))
-    rows = [_standing(one, kept.dropped[one.rule.kind]) for one in before]
+        before, kept, left, why = run_with_resources(settings, lambda resources: _retain(resources, dry_run, tell))
+    rows = [_standing(one, kept.dropped[one.rule.kind], why.get(one.rule.kind, "")) for one in before]
     if as_json:
         print_json({"dry_run": dry_run, "rules": rows, "failures": left})
     else:
-        show(rows, columns=("kind", "setting", "kept", "due", "oldest", "dropped", "rule"), as_json=False)
+        show(rows, columns=("kind", "setting", "kept", "due", "oldest", "dropped", "rule", "why"), as_json=False)
         for kind, reason in left.items():
             complain(f"{kind}: {reason}")
     if left:
@@ -73,16 +74,18 @@ def retention(
 
 
 async def _retain(
-    client: Client, dry_run: bool, tell: "Callable[[str], None]"
-) -> "tuple[list[Standing], Retention, dict[str, str]]":
-    """Count, delete until nothing is due unless it is a dry run, and return what is due but remains."""
+    resources: Resources, dry_run: bool, tell: "Callable[[str], None]"
+) -> "tuple[list[Standing], Retention, dict[str, str], dict[str, str]]":
+    """Count, and delete until nothing is due unless it is a dry run; return what is due but remains, and why."""
     from verbworker.app.services import retention  # imports everything a worker consists of
+    from verbworker.work.upkeep.retention import ENTRIES
 
-    kept = retention(client.settings, client.database)
+    kept = retention(resources.settings, resources.database)
     before = await kept.standing(most=_COUNTED)
     while not dry_run and await kept.drop_batch():
         tell(f"{sum(kept.dropped.values())} rows deleted")
-    return before, kept, kept.failures | _warn_of_missing_export(client.settings, before)
+    why = {ENTRIES.kind: await kept.explain_entries(most=_COUNTED)}
+    return before, kept, kept.failures | _warn_of_missing_export(resources.settings, before), why
 
 
 def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]") -> dict[str, str]:
@@ -94,7 +97,7 @@ def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]
     return {ENTRIES.kind: f"{due} ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR"}
 
 
-def _standing(one: "Standing", dropped: int) -> dict[str, object]:
+def _standing(one: "Standing", dropped: int, why: str) -> dict[str, object]:
     return {
         "kind": one.rule.kind,
         "tables": list(one.rule.tables),
@@ -104,6 +107,7 @@ def _standing(one: "Standing", dropped: int) -> dict[str, object]:
         "due": one.due.rows,
         "oldest": one.due.oldest,
         "dropped": dropped,
+        "why": why,
     }
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, say
+from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.shared_options import App, By, Dsn, EngineId, Json, Paths, VerbsFolder
+from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun, CommandInvalid
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def deploy(
     """Lint, weave and deploy models. Exits 1 if the linter or the engine rejects one.
 
     If one model has lint errors or cannot be woven, none is deployed; warnings do not prevent deployment. Deploying the
-    same bytes again changes nothing. A dry run needs neither engine nor database; without --out it prints the model.
+    same bytes again changes nothing. Models that \\[tool.verblint] lists as plain are deployed as authored. A dry run
+    needs neither engine nor database; without --out it prints the model.
     """
     # Imported here so that other commands need not wait for them.
     from verbworker.app.wiring import load_app
@@ -53,7 +55,7 @@ def deploy(
         rows = _write(prepared.ready, out, as_json=as_json)
     elif code == 0:
         with busy("deploying") as tell:
-            rows = run_with_client(settings, lambda client: _deploy(client, prepared.ready, by, tell))
+            rows = run_with_resources(settings, lambda resources: _deploy(resources, prepared.ready, by, tell))
         code = int(any(row["state"] == "refused" for row in rows))
     _show(prepared, rows, as_json=as_json)
     raise typer.Exit(code)
@@ -70,13 +72,13 @@ def _judge(prepared: "Prepared") -> int:
     return int(bool(prepared.report.errors or prepared.refusals))
 
 
-async def _deploy(client: Client, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
+async def _deploy(resources: Resources, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
     from verbworker.stores.deployments import Deployments
     from verbworker.work.starts.deploy import Deploy
 
     rows: list[Row] = []
-    engine = await client.open_engine()
-    deployer = Deploy(engine, Deployments(client.database, engine_id=engine.engine_id))
+    engine = await resources.open_engine()
+    deployer = Deploy(engine, Deployments(resources.database, engine_id=engine.engine_id))
     for model in ready:
         tell(f"deploying {model.woven.process_id} ({len(rows) + 1} of {len(ready)})")
         try:
@@ -112,6 +114,7 @@ def _row(model: "Ready", state: str, **more: object) -> Row:
         "process_id": model.woven.process_id,
         "state": state,
         "verb": model.woven.verb,
+        "is_hollow": model.woven.is_hollow,
         "resource": model.name,
         "steps": model.woven.steps,
         "authored_sha256": model.authored_sha256.hex(),
@@ -136,4 +139,5 @@ def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
             case "woven":
                 say(f"{row['process_id']}: written to {row['written']}, not deployed")
             case "deployed" | "unchanged" as state:
-                say(f"{row['process_id']}: {state}, version {row['version']}")
+                plain = "" if row["is_hollow"] else "; it is plain, not hollow"
+                say(f"{row['process_id']}: {state}, version {row['version']}{plain}")

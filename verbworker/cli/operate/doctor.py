@@ -1,5 +1,6 @@
 """`verbworker doctor`: check everything a worker depends on; one line per check, with what to do about it."""
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.output import busy, run, show
+from verbworker.app.output import busy, complain, run, show
 from verbworker.cli.shared_options import Dsn, EngineId, EngineName, Json, OptionalApp
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def doctor(
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
     settings.database()
+    for sentence in config.unknown_settings(os.environ):
+        complain(sentence)
     # Imported here: they import the engine's client.
     from verbworker.doctor.check_result import CheckVerdict
     from verbworker.doctor.checks import run_checks, worst

@@ -1,17 +1,18 @@
 """`verbworker frames`: show one job, explain its history, and release a held one."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
 from verbworker.app.explain import explain as story
 from verbworker.app.explain import headline
-from verbworker.app.output import answer, busy, moment, print_json, say, show
+from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
 from verbworker.app.settings import Settings
+from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.shared_options import By, Dsn, Json, Limit, Reason
+from verbworker.client.resources import Resources
 from verbworker.errors import NotFound, Refused
 from verbworker.job.frame import FrameState
 from verbworker.stores.jobs.compensations import UNDO, Compensations
@@ -64,11 +65,11 @@ def list_frames(
     """List the frames in one state, longest wait first."""
     settings = config.load(dsn=dsn, engine_id=engine_id)
     cluster = settings.cluster()
-    rows = run_with_client(
-        settings, lambda client: Histories(client.database, engine_id=cluster).list(state, limit=limit)
+    rows = run_with_resources(
+        settings, lambda resources: Histories(resources.database, engine_id=cluster).list(state, limit=limit + COUNTED)
     )
     names = "job_key verb element_id runs retries_left since fail_class fail_code fail_text engine_id"
-    show(rows, columns=tuple(names.split()), as_json=as_json)
+    show(show_first(rows, limit), columns=tuple(names.split()), as_json=as_json)
 
 
 @app.command(epilog="Example: verbworker frames release 2251799813685312 --reason 'the provider is back'")
@@ -97,16 +98,19 @@ def release(
         typer.confirm("The job's external effect may happen a second time. Release it as new?", abort=True)
     wanted = Release(job_key, by, reason, retries, as_new, incident_key)
     with busy(f"releasing {job_key}"):
-        done = run_with_client(settings, lambda client: _release(client, wanted, frame_only=frame_only))
+        done = run_with_resources(settings, lambda resources: _release(resources, wanted, frame_only=frame_only))
     if not done.done:
         raise Refused(done.sentence)
+    if frame_only and settings.engine == "embedded":
+        # No other tool resolves its incidents.
+        done = replace(done, sentence="the frame is released; run this again without --frame-only to let the job run")
     answer(done.sentence, {"job_key": job_key, "by": wanted.by, **asdict(done)}, as_json=as_json)
 
 
-async def _release(client: Client, wanted: Release, *, frame_only: bool) -> ReleaseAnswer:
-    engine_id, database = client.settings.cluster(), client.database
-    engine = None if frame_only else await client.open_engine()
-    frames = Frames(database, engine_id=engine_id, owner=client.owner)
+async def _release(resources: Resources, wanted: Release, *, frame_only: bool) -> ReleaseAnswer:
+    engine_id, database = resources.settings.cluster(), resources.database
+    engine = None if frame_only else await resources.open_engine()
+    frames = Frames(database, engine_id=engine_id, owner=resources.owner)
     histories, records = Histories(database, engine_id=engine_id), None
     if engine_id.endswith(UNDO):
         records = Compensations(database, engine_id=engine_id.removesuffix(UNDO))
@@ -115,7 +119,9 @@ async def _release(client: Client, wanted: Release, *, frame_only: bool) -> Rele
 
 def _history(settings: Settings, job_key: int) -> History:
     cluster = settings.cluster()
-    history = run_with_client(settings, lambda client: Histories(client.database, engine_id=cluster).read(job_key))
+    history = run_with_resources(
+        settings, lambda resources: Histories(resources.database, engine_id=cluster).read(job_key)
+    )
     if history is None:
         raise NotFound(f"job {job_key} has no frame on engine {cluster}")
     return history

@@ -1,28 +1,40 @@
-"""`verbworker message`, `dead-letters` and `ingress`: messages by hand and by HTTP, and undeliverable ones."""
+"""`verbworker message` and `dead-letters`: messages by hand, and undeliverable ones."""
 
 import getpass
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID, uuid4
 
 import typer
 
-from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.client import Client, run_with_client
-from verbworker.app.output import answer, run, show
-from verbworker.app.signals import run_until_signal
-from verbworker.cli.shared_options import ANY_ID, LONGEST, App, By, Dsn, EngineId, Host, Json, Limit, Reason, Tenant
-from verbworker.contract.message import LARGEST, Message, validate
+from verbworker.app.output import COUNTED, answer, show, show_first
+from verbworker.cli.client_runs import run_with_client, run_with_resources
+from verbworker.cli.shared_options import (
+    ANY_ID,
+    LONGEST,
+    By,
+    Dsn,
+    EngineId,
+    Json,
+    Limit,
+    Reason,
+    Tenant,
+    id_or_beginning,
+)
+from verbworker.client.client import Client
+from verbworker.client.records import MessageReceipt
+from verbworker.client.resources import Resources
+from verbworker.contract.message import LARGEST
 from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
+from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 
 message = typer.Typer(help="Messages to cases that wait for them.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be delivered.", no_args_is_help=True)
 
-LetterId = Annotated[UUID, typer.Argument(help="Dead letter ID.")]
+LetterId = Annotated[str, typer.Argument(callback=id_or_beginning, help="Dead letter ID, or its beginning.")]
 
 
 @message.command(epilog="Example: verbworker message send kyc.documents-received --key case-7 --payload @papers.json")
@@ -42,32 +54,29 @@ def send(
     engine_id: EngineId = None,
     as_json: Json = False,
 ) -> None:
-    """Send a message; it is stored when this returns. Exits 1 if its ID belongs to a different message."""
+    """Send a message; it is stored when this returns. Exits 1 if no deployed process takes it.
+
+    Exits 1 as well if its ID belongs to a different message.
+    """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
-    envelope = _validate(
-        {
-            "message_name": name,
-            "message_id": str(uuid4()) if message_id is None else message_id,
-            "correlation_key": key,
-            "tenant_id": settings.tenant,
-            "entry_id": entry_id,
-            "payload": None if payload is None else _payload(payload),
-        }
-    )
     cluster = settings.cluster()
+    given = None if payload is None else _payload(payload)
+    more: dict[str, Any] = {"message_id": message_id, "entry_id": entry_id, "ttl": timedelta(seconds=ttl)}
 
-    async def store(client: Client) -> bool:
-        from verbworker.stores.messages.inbox import Inbox
-        from verbworker.work.messages.ingress import Ingress
+    async def store(client: Client) -> MessageReceipt:
+        from verbworker.stores.deployments import Deployments
+        from verbworker.work.messages.recipients import require_recipient
 
-        inbox = Inbox(client.database, engine_id=cluster, owner=client.owner)
-        ingress = Ingress(inbox, DeadLetters(client.database))
-        receipt = await ingress.take(envelope, sent_by=f"cli:{getpass.getuser()}", ttl=timedelta(seconds=ttl))
-        return receipt.is_new
+        await require_recipient(Deployments(client.resources.database, engine_id=cluster), cluster, name)
+        return await client.send(name, key, given, **more)
 
-    is_new = run_with_client(settings, store)
-    sentence = envelope.message_id if is_new else f"{envelope.message_id} was sent before"
-    answer(sentence, {"message_id": envelope.message_id, "is_new": is_new}, as_json=as_json)
+    try:
+        receipt = run_with_client(settings, store, by=f"cli:{getpass.getuser()}")
+    except MessageInvalid as error:
+        details = "; ".join(f"{field} {words}" for field, words in error.fields.items())
+        raise MessageInvalid(f"{error}{f' ({details})' if details else ''}") from None
+    sentence = receipt.message_id if receipt.is_new else f"{receipt.message_id} was sent before"
+    answer(sentence, receipt.model_dump(mode="json"), as_json=as_json)
 
 
 @dead_letters.command("list", epilog="Example: verbworker dead-letters list --all --json")
@@ -80,9 +89,11 @@ def list_letters(
 ) -> None:
     """List messages that could not be delivered, oldest first."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    letters = run_with_client(
-        settings, lambda client: DeadLetters(client.database).list(settings.tenant, resolved=resolved, limit=limit)
-    )
+
+    async def read(resources: Resources) -> list[DeadLetter]:
+        return await DeadLetters(resources.database).list(settings.tenant, resolved=resolved, limit=limit + COUNTED)
+
+    letters = show_first(run_with_resources(settings, read), limit)
     columns = ("letter_id", "created_at", "message_name", "correlation_key", "message_id", "code", "reason", "state")
     show([asdict(letter) for letter in letters], columns=columns, as_json=as_json)
 
@@ -100,12 +111,13 @@ def redeliver(
     """Deliver a message again. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def resolve(client: Client) -> DeadLetter:
-        letters = DeadLetters(client.database)
-        await letters.redeliver(letter_id, settings.tenant, by=by, reason=reason, key=key)
-        return await letters.read(letter_id, settings.tenant)
+    async def resolve(resources: Resources) -> DeadLetter:
+        letters = DeadLetters(resources.database)
+        found = await IdPrefixes(resources.database, settings.tenant).letter(letter_id)
+        await letters.redeliver(found, settings.tenant, by=by, reason=reason, key=key)
+        return await letters.read(found, settings.tenant)
 
-    letter = run_with_client(settings, resolve)
+    letter = run_with_resources(settings, resolve)
     answer(f"{letter.message_id} is queued for delivery", asdict(letter), as_json=as_json)
 
 
@@ -116,53 +128,14 @@ def discard(
     """Discard a message for good. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def resolve(client: Client) -> DeadLetter:
-        letters = DeadLetters(client.database)
-        await letters.discard(letter_id, settings.tenant, by=by, reason=reason)
-        return await letters.read(letter_id, settings.tenant)
+    async def resolve(resources: Resources) -> DeadLetter:
+        letters = DeadLetters(resources.database)
+        found = await IdPrefixes(resources.database, settings.tenant).letter(letter_id)
+        await letters.discard(found, settings.tenant, by=by, reason=reason)
+        return await letters.read(found, settings.tenant)
 
-    letter = run_with_client(settings, resolve)
-    answer(f"{letter_id} is discarded", asdict(letter), as_json=as_json)
-
-
-def ingress(
-    app: App,
-    host: Host = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 8091).")] = None,
-    insecure_no_auth: Annotated[
-        bool, typer.Option("--insecure-no-auth", help="Accept messages without authentication, on loopback only.")
-    ] = False,
-    dsn: Dsn = None,
-    engine_id: EngineId = None,
-) -> None:
-    """Accept messages over HTTP: POST /messages returns when the message is stored.
-
-    The first SIGTERM or SIGINT stops the server after the requests in progress; the second ends it immediately.
-    """
-    settings = config.load(dsn=dsn, engine_id=engine_id)
-    log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
-    try:
-        from verbworker.ingress.server import serve
-        from verbworker.ingress.settings import load
-    except ModuleNotFoundError as error:
-        raise CannotRun("the ingress is not installed; run: pip install 'verbworker[ingress]'") from error
-    from verbworker.app.wiring import choose_engine, load_app
-
-    registry = load_app(app)
-    wanted = load(host=host, port=port)
-    run(
-        run_until_signal(
-            lambda stop: serve(settings, wanted, registry, choose_engine(settings), stop, is_open=insecure_no_auth)
-        )
-    )
-
-
-def _validate(fields: dict[str, Any]) -> Message:
-    try:
-        return validate(fields)
-    except MessageInvalid as error:
-        details = "; ".join(f"{field} {words}" for field, words in error.fields.items())
-        raise MessageInvalid(f"{error}{f' ({details})' if details else ''}") from None
+    letter = run_with_resources(settings, resolve)
+    answer(f"{letter.letter_id} is discarded", asdict(letter), as_json=as_json)
 
 
 def _payload(text: str) -> Any:

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import threading
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +15,15 @@ from verbworker.app import settings as config
 from verbworker.app.output import complain, run
 from verbworker.app.signals import run_until_signal
 from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName
-from verbworker.errors import EndedByBug, VerbworkerError, exit_code
+from verbworker.errors import VerbworkerError, exit_code, leaves
 from verbworker.job.failpoint import arm_from_environment
 
 if TYPE_CHECKING:
     from verbworker.app.wiring import App as OpenApp
 
 _log = logging.getLogger(__name__)
+
+_CLOSE_WITHIN = 10.0  # what is left then is a thread of a verb that does not end
 
 
 def worker(
@@ -57,23 +60,60 @@ def worker(
         log_format=log_format,
         log_level=log_level,
     )
-    log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
+    log.apply(settings)
+    for sentence in config.unknown_settings(os.environ):
+        _log.warning("unknown setting", extra={"reason": sentence})
     arm_from_environment()
     # Imported here: it takes a quarter of a second that other commands need not wait.
     from verbworker.app.wiring import load_app, open_app
 
     registry = load_app(app)
     try:
-        run(run_until_signal(lambda stop: _work(open_app(settings, registry), stop)))
+        run(
+            run_until_signal(lambda stop: _work(open_app(settings, registry, abandon=_abandon), stop)), run_beside_verbs
+        )
     except VerbworkerError as error:
         leave(exit_code(error), str(error))
         raise
-    except (SystemExit, KeyboardInterrupt) as error:
-        # Signals drain, so this was raised in a callback of a verb, outside everything that contains verbs.
-        ended = EndedByBug(f"a verb ended the event loop by {type(error).__name__}")
-        leave(exit_code(ended), str(ended))
-        raise ended from error
     leave()
+
+
+def run_beside_verbs(work: Coroutine[Any, Any, None]) -> None:
+    """Run a worker to its end, whatever its verbs do to the event loop, and end the process soon after.
+
+    An exit that a verb raises in a callback leaves the loop; it is logged, and the loop goes on where it was.
+    """
+    from verbworker.work.jobs.containment import contain_verbs
+
+    with ExitStack() as closing, asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        contain_verbs(loop)
+        main = loop.create_task(work)
+        code, sentence = 0, None
+        try:
+            while not main.done():
+                _go_on(loop, main)
+        except BaseException as error:
+            first = next(leaves(error))
+            code, sentence = exit_code(first), str(first)
+            raise
+        finally:
+            # Closing the loop waits for every thread of a verb, even one that hangs, and for every task.
+            timer = threading.Timer(_CLOSE_WITHIN, _end_now, (code, sentence))
+            timer.daemon = True
+            timer.start()
+            closing.callback(timer.cancel)
+
+
+def _go_on(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[None]") -> None:
+    from verbworker.work.jobs.containment import verb_of_callback
+
+    try:
+        loop.run_until_complete(main)
+    except (SystemExit, KeyboardInterrupt) as error:
+        if main.done() or (verb := verb_of_callback(error.__traceback__)) is None:
+            raise
+        _log.error("a verb tried to end the process", extra={"verb": verb, "error": type(error).__name__})
 
 
 async def _work(opening: "AbstractAsyncContextManager[OpenApp]", stop: asyncio.Event) -> None:
@@ -93,7 +133,17 @@ async def _work(opening: "AbstractAsyncContextManager[OpenApp]", stop: asyncio.E
 def leave(code: int = 0, sentence: str | None = None) -> None:
     """End the process even if a verb's thread is still busy: nothing waits for its result."""
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        if sentence is not None:
-            complain(sentence)
-        logging.shutdown()
-        os._exit(code)
+        _end_now(code, sentence)
+
+
+def _abandon(runs: int, bug: VerbworkerError | None) -> None:
+    """End the process although verbs still run; another worker takes their jobs over when their leases end."""
+    _log.error("ended without runs that ignore their cancellation", extra={"runs": runs})
+    _end_now(0 if bug is None else exit_code(bug), None if bug is None else str(bug))
+
+
+def _end_now(code: int, sentence: str | None) -> None:
+    if sentence is not None:
+        complain(sentence)
+    logging.shutdown()
+    os._exit(code)

@@ -16,7 +16,7 @@ from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
 from verbworker.http.keys import holder_of
 from verbworker.http.oidc import IssuerError
-from verbworker.ingress.rate import Rates
+from verbworker.http.rate import Rates
 
 _log = logging.getLogger(__name__)
 

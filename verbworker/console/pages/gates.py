@@ -6,41 +6,35 @@ from starlette.responses import Response
 
 from verbworker.console.live_updates import GATES
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
-from verbworker.work.gates.decide import Gates
 
 _ON_A_PAGE = 100  # the oldest come first
 
 
 async def inbox(tools: PageTools, visit: PageVisit) -> Response:
     """List the open gates, the longest wait first."""
-    gates = await Gates(tools.database).list(visit.session.tenant)
+    gates = await visit.client(tools).gates()
     more = max(0, len(gates) - _ON_A_PAGE)
     return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
 
 
 async def claim(tools: PageTools, visit: PageVisit) -> Response:
     """Claim a gate."""
-    session = visit.session
-    await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
+    await visit.client(tools).claim(_token(visit))
     tools.updates.tell(GATES)
     return see_other("/gates?done=claimed")
 
 
 async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Release a gate, no matter who claimed it."""
-    session = visit.session
-    await Gates(tools.database).release(_token(visit), session.name, session.tenant)
+    await visit.client(tools).release(_token(visit))
     tools.updates.tell(GATES)
     return see_other("/gates?done=released")
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
     """Decide, once, in the name of the logged-in user."""
-    session = visit.session
     decision = visit.require("decision", "the decision")
-    decided = await Gates(tools.database).decide(
-        _token(visit), decision, reason=visit.form_field("reason"), by=session.name, tenant_id=session.tenant
-    )
+    decided = await visit.client(tools).decide(_token(visit), decision, reason=visit.form_field("reason"))
     return see_other(f"/entries/{decided.entry_id}?done=decided")
 
 

@@ -47,8 +47,8 @@ async def discard(tools: PageTools, visit: PageVisit) -> Response:
 
 async def incidents(tools: PageTools, visit: PageVisit) -> Response:
     """List the jobs that wait for an operator, the longest wait first."""
-    strangers = tools.sees_strangers(visit.session)
-    found = await tools.overview.troubles(visit.session.tenant, strangers=strangers)
+    without_entry = tools.sees_jobs_without_entry(visit.session)
+    found = await visit.client(tools).incidents(without_entry=without_entry)
     return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, troubles=found)
 
 
@@ -111,8 +111,8 @@ async def _release_job(tools: PageTools, trouble: Trouble, wanted: Release) -> R
 async def _trouble(tools: PageTools, visit: PageVisit, engine_id: str, job: str) -> Trouble:
     session = visit.session
     job_key = _number(job, "the job's key", _LARGEST_KEY)
-    strangers = tools.sees_strangers(session)
-    trouble = await tools.overview.trouble(session.tenant, engine_id, job_key, strangers=strangers)
+    without_entry = tools.sees_jobs_without_entry(session)
+    trouble = await tools.overview.trouble(session.tenant, engine_id, job_key, without_entry=without_entry)
     if trouble is None:
         raise NotFound(f"the job {job_key} is not waiting for an operator")
     return trouble

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from verbworker.console.live_updates import GATES, LETTERS, RUNBOOK, Stream
 from verbworker.console.pages.page_tools import PageTools, PageVisit
-from verbworker.stores.cases.runbook import Runbook
+from verbworker.errors import NotFound
 
 _TOPICS = (RUNBOOK, GATES, LETTERS)
 
@@ -19,7 +19,9 @@ async def verbs(tools: PageTools, visit: PageVisit) -> Response:
 
 async def load(tools: PageTools, visit: PageVisit) -> Response:
     """Show the figures of the last hour."""
-    figures = await tools.overview.load(visit.session.tenant, strangers=tools.sees_strangers(visit.session))
+    figures = await tools.overview.load(
+        visit.session.tenant, without_entry=tools.sees_jobs_without_entry(visit.session)
+    )
     busiest = max(figures.arrivals.values(), default=0)
     return visit.page(tools, "load", here="/load", load=figures, busiest=busiest)
 
@@ -35,6 +37,8 @@ async def events(tools: PageTools, visit: PageVisit) -> Response:
         entry_id = UUID(topic)
     except ValueError:
         raise HTTPException(404, "there is no such topic") from None
-    if await Runbook(tools.database).entry(entry_id, tenant_id=visit.session.tenant) is None:
-        raise HTTPException(404, "there is no such topic")
+    try:
+        await visit.client(tools).entry(entry_id)
+    except NotFound:
+        raise HTTPException(404, "there is no such topic") from None
     return Stream(tools.updates, entry_id)

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from verbworker.client.client import Client
 from verbworker.console.access.session import LoginSession
 from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.rendering import Rendering
@@ -17,7 +18,7 @@ from verbworker.errors import InvocationInvalid
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
-_LONGEST = 4000
+_LONGEST = 4000  # characters: the limit of a reason, the longest text that people write
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
     "claimed": "You claimed this task. Nobody else can decide it until it is released.",
@@ -32,6 +33,7 @@ DONE: Mapping[str, str] = {
 class PageTools:
     """What every page is built with."""
 
+    client: Client
     database: Database
     overview: Overview
     rendering: Rendering
@@ -44,7 +46,7 @@ class PageTools:
     choose_engine: Callable[[], Engine]
     catalogue: Callable[[], list[ListedVerb] | None]
 
-    def sees_strangers(self, session: LoginSession) -> bool:
+    def sees_jobs_without_entry(self, session: LoginSession) -> bool:
         """Return whether a session may see jobs that belong to no entry: only the operator's own tenant may."""
         return session.tenant == self.tenant
 
@@ -77,6 +79,10 @@ class PageVisit:
     def notice(self) -> str:
         """Return what the last form did, if the query contains one of our own keywords."""
         return DONE.get(self.query_value("done"), "")
+
+    def client(self, tools: PageTools) -> Client:
+        """Return the client that acts for this user."""
+        return tools.client.act_for(self.session.name, tenant=self.session.tenant)
 
     def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
         """Render a page for this user."""

@@ -1,26 +1,23 @@
 """The runbook in the browser: the list of entries, and one entry with its details."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from starlette.responses import Response
 
-from verbworker.app.entry_view import EntryView
+from verbworker.client.client import Client
+from verbworker.client.records import EntryPage, EntryRecord, EventRecord
 from verbworker.console.live_updates import RUNBOOK
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.console.settings import pick
-from verbworker.errors import PayloadIntegrityError, StoreError, StoreUnavailable
+from verbworker.errors import InvocationInvalid, PayloadIntegrityError, StoreError, StoreUnavailable
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.runbook.event import Entry, Event, Kind, Status, describe
+from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases import payloads
-from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Carrier, Instances
-from verbworker.stores.cases.overview import NEWEST, Filter, Key, Listed
-from verbworker.stores.cases.runbook import Runbook
-from verbworker.work.gates.decide import Gates
-from verbworker.work.starts.cancel import Cancellation
+from verbworker.stores.cases.overview import NEWEST
 
 _ON_A_PAGE = 50  # a screen or two
 _MOST_EVENTS = 500  # a long case; the CLI shows all
@@ -32,25 +29,22 @@ async def listing(tools: PageTools, visit: PageVisit) -> Response:
     tenant = visit.session.tenant
     status, verb, text = visit.query_value("status"), visit.query_value("verb"), visit.query_value("q")
     is_stuck = visit.query_value("stuck") == "1"
-    wanted = _filter(status, verb, text)
+    client = visit.client(tools)
     if is_stuck:
-        entries = await _stuck(tools, tenant)
+        page = await client.entries(stuck_for=_SILENCE, limit=_ON_A_PAGE)
     else:
-        entries = await tools.overview.page(
-            tenant, wanted, before=_key(visit.query_value("before")), limit=_ON_A_PAGE + 1
-        )
-    older = entries[_ON_A_PAGE - 1].key if len(entries) > _ON_A_PAGE else None
+        page = await _page(client, _filters(status, verb, text), visit.query_value("before"))
     return visit.page(
         tools,
         "runbook",
         here="/",
         live=RUNBOOK,
-        entries=entries[:_ON_A_PAGE],
+        entries=page.entries,
         counts=await tools.overview.counts(tenant),
         newest=NEWEST,
         verbs=await tools.overview.verbs(tenant),
         chosen={"status": status, "verb": verb, "q": text, "stuck": "1" if is_stuck else ""},
-        older=None if older is None else _format_key(older),
+        older=page.next,
         is_first=not visit.query_value("before"),
     )
 
@@ -58,26 +52,27 @@ async def listing(tools: PageTools, visit: PageVisit) -> Response:
 async def entry(tools: PageTools, visit: PageVisit) -> Response:
     """Show one entry: what was asked, its progress, what it waits for, and its events."""
     entry_id: UUID = visit.request.path_params["entry_id"]
-    found = await EntryView(tools.database).find(entry_id, visit.session.tenant)
-    gates = await Gates(tools.database).list(visit.session.tenant, entry_id=entry_id, closed=True)
+    client = visit.client(tools)
+    handle = await client.entry(entry_id)
+    found, events = await handle.read(), await handle.history()
+    gates = await client.gates(entry_id=entry_id, closed=True)
     carrier = await Instances(tools.database).of_entry(entry_id)
-    done = [event for event in found.events if event.kind in (Kind.STEP_COMPLETED, Kind.COMPENSATED)]
+    done = [event for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.COMPENSATED)]
     return visit.page(
         tools,
         "entry",
         here="/",
         live=str(entry_id),
-        found=found,
-        entry=found.entry,
-        timeline=[_line(event) for event in found.events[-_MOST_EVENTS:]],
-        earlier=max(0, len(found.events) - _MOST_EVENTS),
+        entry=found,
+        timeline=[_line(event) for event in events[-_MOST_EVENTS:]],
+        earlier=max(0, len(events) - _MOST_EVENTS),
         done_verbs=done,
         open_gates=[gate for gate in gates if gate.closed_at is None],
         decided=[gate for gate in gates if gate.verdict is not None],
         messages=await tools.overview.messages(entry_id),
         carrier=carrier,
-        payload=None if carrier is None else await _payload(tools, found.entry, carrier),
-        may_cancel=carrier is not None and not found.entry.status.is_final,
+        payload=None if carrier is None else await _payload(tools, found, carrier),
+        may_cancel=carrier is not None and not found.is_final,
     )
 
 
@@ -85,14 +80,11 @@ async def cancel(tools: PageTools, visit: PageVisit) -> Response:
     """Request the cancellation of an entry."""
     entry_id: UUID = visit.request.path_params["entry_id"]
     reason = visit.require("reason", "the reason")
-    dispatches = Dispatches(tools.database, engine_id=tools.engine_id or "", owner=uuid4())
-    await Cancellation(tools.database, dispatches).cancel(
-        entry_id, tenant_id=visit.session.tenant, by=visit.session.name, reason=reason
-    )
+    await visit.client(tools).cancel(entry_id, reason)
     return see_other(f"/entries/{entry_id}?done=cancelled")
 
 
-async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str, Any]:
+async def _payload(tools: PageTools, entry: EntryRecord, carrier: Carrier) -> dict[str, Any]:
     """Return the payload's hash and only the fields that the settings allow."""
     try:
         head = await payloads.head(tools.database, carrier.instance_uid)
@@ -114,54 +106,28 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
     }
 
 
-def _line(event: Event) -> tuple[Event, str, str]:
+def _line(event: EventRecord) -> tuple[EventRecord, str, str]:
     """Return an event, its sentence, and its reason unless the sentence contains it."""
-    words, why = describe(event), str(event.detail.get("reason") or "")
+    words, why = event.sentence, str(event.detail.get("reason") or "")
     return event, words, "" if why in words else why
 
 
-async def _stuck(tools: PageTools, tenant: str) -> list[Listed]:
-    reading = EntryView(tools.database)
-    silent = await Runbook(tools.database).stuck(tenant, longer_than=_SILENCE, limit=_ON_A_PAGE)
-    return [
-        Listed(
-            one.entry_id,
-            one.verb,
-            one.sentence,
-            one.status,
-            one.asked_by,
-            one.created_at,
-            one.updated_at,
-            one.ended_at,
-            await reading.progress(one),
-        )
-        for one in silent
-    ]
-
-
-def _filter(status: str, verb: str, text: str) -> Filter:
-    entry_id = _uuid(text)
-    return Filter(
-        status=Status(status) if status in set(Status) else None,
-        verb=verb or None,
-        text=text if text and entry_id is None else None,
-        entry_id=entry_id,
-    )
-
-
-def _format_key(key: Key) -> str:
-    return f"{key.created_at.isoformat()}~{key.entry_id}"
-
-
-def _key(text: str) -> Key | None:
-    """Parse where a page starts; None, the newest entries, if the address is invalid."""
-    at, _, rest = text.partition("~")
-    entry_id = _uuid(rest)
+async def _page(client: Client, filters: dict[str, Any], cursor: str) -> EntryPage:
+    """Return the page that an address names, or the newest entries if the address is invalid."""
     try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return None if entry_id is None or moment.tzinfo is None else Key(moment, entry_id)
+        return await client.entries(**filters, cursor=cursor or None, limit=_ON_A_PAGE)
+    except InvocationInvalid:
+        return await client.entries(**filters, limit=_ON_A_PAGE)
+
+
+def _filters(status: str, verb: str, text: str) -> dict[str, Any]:
+    entry_id = _uuid(text)
+    return {
+        "status": status if status in set(Status) else None,
+        "verb": verb or None,
+        "text": text if text and entry_id is None else None,
+        "entry_id": entry_id,
+    }
 
 
 def _uuid(text: str) -> UUID | None:

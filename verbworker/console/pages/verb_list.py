@@ -50,7 +50,7 @@ def reader(place: Path) -> Callable[[], list[ListedVerb] | None]:
 
 
 def _direct(verb: Verb) -> ListedVerb:
-    writes = "whatever it returns" if verb.writes is None else ", ".join(verb.writes) or "nothing"
+    writes = "any field it returns" if verb.writes is None else ", ".join(verb.writes) or "nothing"
     facts = {"mode": verb.mode.value, "writes": writes, "policy": verb.policy or "default"}
     if verb.errors is not None:
         facts["errors"] = ", ".join(verb.errors) or "none"

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from verblint.contracts.json_schema import FOLDER, SCHEMAS, schema_files
 from verblint.contracts.syntax import PROJECT_NAME
+from verbworker.dev.init.wheels import pack_wheels
 from verbworker.errors import Refused
 from verbworker.profile.verify.atomic_write import full, require_place, write_together
 
-FILES = (
+_WRITTEN = (
     ".github/workflows/ci.yml",
     ".gitignore",
     ".pre-commit-config.yaml",
@@ -26,9 +28,10 @@ FILES = (
     "verbs/expense.yaml",
     "verbs/policies.yaml",
 )
-"""The files of a new project."""
+FILES = tuple(sorted((*_WRITTEN, *(f"{FOLDER}/{name}" for name in SCHEMAS))))
+"""The files of a new project, besides the wheels of verbworker."""
 
-_LONGEST_NAME = 64
+_LONGEST_NAME = 64  # characters; ample for a name, and paths that contain it stay short
 _TAKEN = ("verbworker", "verbworker-lint")
 
 
@@ -51,19 +54,21 @@ def write_project(directory: Path, name: str) -> tuple[str, ...]:
     Raises `Refused` if one of them exists. If anything fails, nothing is left behind.
     """
     require_place(directory)
-    there = [path for path in FILES if os.path.lexists(directory / path)]
+    inside: Mapping[str, str | bytes] = {**contents(name), **pack_wheels()}
+    there = [path for path in inside if os.path.lexists(directory / path)]
     if there:
         more = f" and {len(there) - 1} more of its files" if len(there) > 1 else ""
         raise Refused(f"{directory} already has {there[0]}{more}; nothing was written")
-    write_together(directory, contents(name))
-    return FILES
+    write_together(directory, inside)
+    return tuple(inside)
 
 
 def contents(name: str) -> Mapping[str, str]:
     """Return the text of every file by its path, for a project of this name."""
     shipped = files("verbworker.dev.init") / "files"
-    texts = {path: shipped.joinpath(*_shipped_name(path).split("/")).read_text(encoding="utf-8") for path in FILES}
-    return {path: text.replace("@project@", name) for path, text in texts.items()}
+    texts = {path: shipped.joinpath(*_shipped_name(path).split("/")).read_text(encoding="utf-8") for path in _WRITTEN}
+    found = {path: text.replace("@project@", name) for path, text in texts.items()} | schema_files()
+    return {path: found[path] for path in FILES}
 
 
 def _shipped_name(path: str) -> str:

@@ -19,7 +19,7 @@ from verbworker.errors import CommandInvalid
 from verbworker.job.job import Job
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Database
-from verbworker.stores.embedded.tokens import Activation, Tokens, Wish
+from verbworker.stores.embedded.tokens import Activation, ActivationRequest, Tokens
 
 _log = logging.getLogger(__name__)
 
@@ -34,14 +34,14 @@ _LONGEST = 7000  # bytes; Postgres takes 8000 in a notification
 class Waiter:
     """A poller waiting for jobs. While it waits, jobs may be promised to it; a promise is kept or withdrawn.
 
-    The bell rings when a new request is worthwhile, and when the last promise was kept or withdrawn.
+    `wake` is set when a new request is worthwhile, and when the last promise was kept or withdrawn.
     """
 
     ask: Ask
     tenant_ids: tuple[str, ...]
     most: int
     has_time: bool
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
     brought: list[Job] = field(default_factory=list)
     promised: int = 0
     is_waiting: bool = False
@@ -64,7 +64,7 @@ class Waiter:
         """Withdraw one promise."""
         self.promised -= 1
         if not self.promised:
-            self.bell.set()
+            self.wake.set()
 
 
 class Waiters:
@@ -84,8 +84,8 @@ class Waiters:
         self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
 
     @contextmanager
-    def attending(self, waiter: Waiter) -> Iterator[None]:
-        """Register a waiter. Clear the bell, query, and only then wait for it."""
+    def register(self, waiter: Waiter) -> Iterator[None]:
+        """Register a waiter. Clear `wake`, query, and only then wait for it."""
         kind = waiter.ask.type
         self._waiters.setdefault(kind, []).append(waiter)
         try:
@@ -136,7 +136,7 @@ class Waiters:
     def _ring(self, kind: str) -> None:
         self._known_empty.pop(kind, None)
         for waiter in self._waiters.get(kind, ()):
-            waiter.bell.set()
+            waiter.wake.set()
 
     async def _listen(self) -> int:
         await self._database.listen(CHANNEL, self._heard, self._listening.health.note_success)
@@ -200,7 +200,7 @@ class Promises:
 
     def keep(self, version: int, at_ms: int) -> None:
         """Deliver every promised job to its waiter after the step is saved."""
-        kept = self.turn.kept_now()
+        kept = self.turn.snapshot()
         for key, waiter in self.waiters.items():
             made = self.turn.change.jobs[key]
             words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
@@ -247,12 +247,12 @@ class JobActivation:
         self._waiters = waiters
         self._memory = memory
         # Two requests for one type in one statement would receive the same jobs.
-        self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
-            self._hand_out, lambda wish: wish[0].type, name="engine-activations", unread=self.take_back
+        self._requests: Batch[tuple[ActivationRequest, Ask], list[Job]] = Batch(
+            self._hand_out, lambda request: request[0].type, name="engine-activations", unread=self.take_back
         )
         self._unread: deque[list[Job]] = deque()
         self._giving_back = PollLoop("engine-give-back", self._give_back, every=None)
-        self.services = (self._wishes, self._giving_back)
+        self.services = (self._requests, self._giving_back)
 
     async def take(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Return up to `limit` jobs, waiting up to `wait_ms` for the first."""
@@ -261,7 +261,7 @@ class JobActivation:
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
         waiter = Waiter(ask, tenants, limit, has_time=wait_ms > 0)
         give_up = asyncio.get_running_loop().time() + max(wait_ms, 0) / 1000
-        with self._waiters.attending(waiter):
+        with self._waiters.register(waiter):
             try:
                 return await self._wait(waiter, give_up)
             except BaseException:
@@ -270,11 +270,11 @@ class JobActivation:
 
     async def _wait(self, waiter: Waiter, give_up: float) -> list[Job]:
         ask, clock = waiter.ask, asyncio.get_running_loop().time
-        wish = Wish(ask.type, waiter.tenant_ids, ask.worker, ask.timeout_ms, waiter.most)
+        request = ActivationRequest(ask.type, waiter.tenant_ids, ask.worker, ask.timeout_ms, waiter.most)
         while True:
-            waiter.bell.clear()
+            waiter.wake.clear()
             if not waiter.promised:
-                jobs = waiter.brought or await self._ask(waiter, wish)
+                jobs = waiter.brought or await self._ask(waiter, request)
                 if jobs or clock() >= give_up:
                     return jobs
             elif clock() >= give_up:
@@ -282,20 +282,20 @@ class JobActivation:
             waiter.is_waiting = True
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(give_up):
-                    await waiter.bell.wait()
+                    await waiter.wake.wait()
             waiter.is_waiting = False
 
-    async def _ask(self, waiter: Waiter, wish: Wish) -> list[Job]:
+    async def _ask(self, waiter: Waiter, request: ActivationRequest) -> list[Job]:
         """Query the database; a waiter with time left skips the query while its type is known to be exhausted."""
         if waiter.has_time and self._waiters.is_known_empty(waiter):
             return []
         with self._waiters.asking(waiter) as jobs:
-            jobs += await self._wishes.add((wish, waiter.ask))
+            jobs += await self._requests.add((request, waiter.ask))
         return jobs
 
-    async def _hand_out(self, wishes: list[tuple[Wish, Ask]]) -> list[list[Job]]:
-        given = await self._tokens.activate([wish for wish, _ in wishes])
-        return [[await self._job(one, ask) for one in some] for some, (_, ask) in zip(given, wishes, strict=True)]
+    async def _hand_out(self, requests: list[tuple[ActivationRequest, Ask]]) -> list[list[Job]]:
+        given = await self._tokens.activate([request for request, _ in requests])
+        return [[await self._job(one, ask) for one in some] for some, (_, ask) in zip(given, requests, strict=True)]
 
     async def _job(self, taken: Activation, ask: Ask) -> Job:
         kept = taken.kept

@@ -24,6 +24,7 @@ from verbworker.engine.embedded.instance_step import (
     serialize,
     to_plain_json,
 )
+from verbworker.engine.embedded.job_completion import Completion, CompletionParts
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.timers import EngineTimers
@@ -83,6 +84,7 @@ class EmbeddedEngine:
         )
         self._counter = JobActivation(self._tokens, self._library, self._waiters, self._memory)
         self._handover = DirectHandoff(self._waiters, self._counter.take_back)
+        self._completions = CompletionParts(self._tokens, self._handover, self._cache, self._save_completion)
         self.clockwork = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
         ticking = self.clockwork.services if clockwork else ()
         self.services: tuple[Service, ...] = (
@@ -92,7 +94,7 @@ class EmbeddedEngine:
             *self._waiters.services,
             *ticking,
         )
-        self._room: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 
     @property
@@ -136,8 +138,8 @@ class EmbeddedEngine:
             await self._save(turn, book.version)
         else:
 
-            async def begin(moving: EngineTransaction) -> None:
-                await moving.settle(await self._starts.begin(start, opening), opening.now)
+            async def begin(transaction: EngineTransaction) -> None:
+                await transaction.settle(await self._starts.begin(start, opening), opening.now)
 
             await self._together(begin)
         return answer(opening)
@@ -151,10 +153,10 @@ class EmbeddedEngine:
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
             answers = [answer(opening) for opening in openings]
             async with self._database.transaction() as connection:
-                moving = EngineTransaction(connection, self._stores)
-                await moving.settle_all(turns)
+                transaction = EngineTransaction(connection, self._stores)
+                await transaction.settle_all(turns)
                 await note(connection, answers)
-        self._wake_waiters(moving.changes)
+        self._wake_waiters(transaction.changes)
         return answers
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
@@ -178,19 +180,19 @@ class EmbeddedEngine:
         """Return whether a transaction on this database can move tokens."""
         return self._database.is_same(database)
 
-    async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
-        """Complete a job in the caller's transaction; if refused, that transaction is unchanged."""
+    async def prepare_completion(self, job_key: int, variables: Variables) -> Completion:
+        """Return the completion of a job for the caller's transaction."""
         command = told.CompleteJob(job_key, to_plain_json(variables))
         known = self._memory.take(instance_of(job_key))
-        turn = None
-        if known is not None:
-            book = await self._library.find(known.kept.definition_key)
-            turn = known.step(book.definition, command, job_key)
-        if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
-            return lambda: self._cache(turn)
-        moving = EngineTransaction(connection, self._stores)
-        await self._tell_in(moving, job_key, command, guard=job_key)
-        return lambda: self._wake_waiters(moving.changes)
+        if known is None:
+            return Completion(self._completions, command)
+        book = await self._library.find(known.kept.definition_key)
+        return Completion(self._completions, command, known.step(book.definition, command, job_key), book.version)
+
+    async def _save_completion(self, connection: Connection, command: told.CompleteJob) -> Callable[[], None]:
+        transaction = EngineTransaction(connection, self._stores)
+        await self._tell_in(transaction, command.job, command, guard=command.job)
+        return lambda: self._wake_waiters(transaction.changes)
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
         """Give a job back with exactly `retries` left; with zero it is held and an incident gives the reason."""
@@ -219,13 +221,13 @@ class EmbeddedEngine:
         if retries <= 0:
             raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
 
-        async def release_job(moving: EngineTransaction) -> None:
-            if not await self._tokens.set_retries(moving.connection, job_key, min(retries, 2**31 - 1)):
+        async def release_job(transaction: EngineTransaction) -> None:
+            if not await self._tokens.set_retries(transaction.connection, job_key, min(retries, 2**31 - 1)):
                 raise JobGone(f"no such job: {job_key}")
-            standing = await self._tokens.job(moving.connection, job_key)
+            standing = await self._tokens.job(transaction.connection, job_key)
             incident = incident_key or (standing.incident_key if standing else None)
             if incident is not None:
-                await _resolve(moving, incident)
+                await _resolve(transaction, incident)
 
         await self._together(release_job)
 
@@ -236,15 +238,15 @@ class EmbeddedEngine:
 
     async def resolve_incident(self, incident_key: int) -> None:
         """Resolve an incident; `JobGone` if it does not exist."""
-        await self._together(lambda moving: _resolve(moving, incident_key))
+        await self._together(lambda transaction: _resolve(transaction, incident_key))
 
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
         values = to_plain_json(variables)
 
-        async def put(moving: EngineTransaction) -> None:
+        async def put(transaction: EngineTransaction) -> None:
             try:
-                await moving.put(instance_key, values)
+                await transaction.put(instance_key, values)
             except NothingThere as error:
                 raise JobGone(f"no such instance: {instance_key}") from error
 
@@ -266,14 +268,14 @@ class EmbeddedEngine:
         """Publish a message; one still buffered under the same id counts as published."""
         place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
         letter = StoredMessage(*place, serialize(signal.variables))
-        await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
+        await self._together(lambda transaction: transaction.publish(letter, signal.ttl_ms))
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
         """Deliver a message to its current subscribers."""
         letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", serialize(variables))
-        return await self._together(lambda moving: moving.correlate(letter))
+        return await self._together(lambda transaction: transaction.correlate(letter))
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
@@ -299,7 +301,7 @@ class EmbeddedEngine:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
             fresh = CachedInstance(kept, orjson.loads(kept.variables))
             if not await self._is_told(fresh, command, guard):
-                await self._together(lambda moving: self._tell_in(moving, key, command, guard=guard))
+                await self._together(lambda transaction: self._tell_in(transaction, key, command, guard=guard))
 
     async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
@@ -319,17 +321,17 @@ class EmbeddedEngine:
     def _cache(self, turn: InstanceStep) -> None:
         """Cache an instance as it was saved, and wake the waiters for its jobs."""
         if not turn.change.ended:
-            self._memory.keep(CachedInstance(turn.kept_now(), turn.state.variables, turn.state))
+            self._memory.keep(CachedInstance(turn.snapshot(), turn.state.variables, turn.state))
         self._wake_waiters([turn.change])
 
-    async def _tell_in(self, moving: EngineTransaction, key: int, command: told.Command, *, guard: int) -> None:
+    async def _tell_in(self, transaction: EngineTransaction, key: int, command: told.Command, *, guard: int) -> None:
         try:
-            if await moving.tell(instance_of(key), command, guard=guard):
+            if await transaction.tell(instance_of(key), command, guard=guard):
                 return
-            raise await self._refusal(moving.connection, key, "")
+            raise await self._refusal(transaction.connection, key, "")
         except NothingThere as error:
             if guard:
-                raise await self._refusal(moving.connection, key, str(error)) from error
+                raise await self._refusal(transaction.connection, key, str(error)) from error
             raise JobGone(f"no such instance: {key}") from error
 
     async def _together(self, work: Callable[[EngineTransaction], Awaitable[Answer]]) -> Answer:
@@ -337,9 +339,9 @@ class EmbeddedEngine:
 
         async def once() -> Answer:
             async with self._database.transaction() as connection:
-                moving = EngineTransaction(connection, self._stores)
-                answer = await work(moving)
-            self._wake_waiters(moving.changes)
+                transaction = EngineTransaction(connection, self._stores)
+                answer = await work(transaction)
+            self._wake_waiters(transaction.changes)
             return answer
 
         return await self._insist(once)
@@ -360,18 +362,18 @@ class EmbeddedEngine:
             if not self._database.is_open:
                 await self._stack.enter_async_context(self._database)
         # Not a TaskGroup: an engine may be opened in one task and closed in another.
-        self._room = asyncio.create_task(self._run(), name="embedded engine")
+        self._task = asyncio.create_task(self._run(), name="embedded engine")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop the services. Other processes are not affected."""
-        room, self._room = self._room, None
-        if room is not None:
-            room.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await room
+                await task
         await self._stack.aclose()
 
     async def _run(self) -> None:
@@ -380,9 +382,9 @@ class EmbeddedEngine:
                 tasks.create_task(run_for_ever(service), name=service.name)
 
 
-async def _resolve(moving: EngineTransaction, incident_key: int) -> None:
+async def _resolve(transaction: EngineTransaction, incident_key: int) -> None:
     try:
-        await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
+        await transaction.tell(instance_of(incident_key), told.Resolve(incident_key))
     except NothingThere as error:
         raise JobGone(f"no such incident: {incident_key}") from error
 

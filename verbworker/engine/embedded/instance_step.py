@@ -98,7 +98,7 @@ class InstanceStep:
         self.change.state = b"" if self.change.ended else orjson.dumps(value)
         return self.change
 
-    def kept_now(self) -> Kept:
+    def snapshot(self) -> Kept:
         """Return the instance as stored once the change is saved."""
         kept, change = self.kept, self.change
         return Kept(

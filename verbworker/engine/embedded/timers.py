@@ -52,12 +52,12 @@ class EngineTimers:
     async def fire(self) -> int:
         """Process up to 100 due timers in one transaction; return how many were fired or skipped."""
         async with self._database.transaction() as connection:
-            moving = EngineTransaction(connection, self._stores)
+            transaction = EngineTransaction(connection, self._stores)
             turns: dict[int, InstanceStep] = {}
             due = await self._stores.tokens.due_timers(connection, _TIMERS, but=self._strays)
             for wait, kept in due:
                 try:
-                    turn = turns.get(kept.instance_key) or await moving.turn(kept)
+                    turn = turns.get(kept.instance_key) or await transaction.turn(kept)
                     if self._ring(turn, wait, kept):
                         turns[kept.instance_key] = turn
                 except (StoreError, EngineError):
@@ -67,8 +67,8 @@ class EngineTimers:
                     turns.pop(kept.instance_key, None)
                     self._strays.add(wait)
                     self._firing.health.note_skip(error)
-            await moving.settle_all(list(turns.values()))
-        self._made(moving.changes)
+            await transaction.settle_all(list(turns.values()))
+        self._made(transaction.changes)
         return len(due)
 
     def _ring(self, turn: InstanceStep, wait: int, kept: Kept) -> bool:
@@ -77,7 +77,7 @@ class EngineTimers:
             return False  # fired between our query and our lock, and set again
         try:
             if waiting is None or waiting.due is None or kept.now is None:
-                raise NothingThere("nobody waits for it")
+                raise NothingThere("no timer waits there")
             turn.tell(Fire(wait), kept.now)
         except (NothingThere, EngineError) as error:
             # Most likely closed meanwhile. A timer that remains must not block the others.

@@ -30,7 +30,7 @@ class InlineDefinitions:
         ids = [definition.process_id for _, definitions in compiled for definition in definitions]
         twice = next((name for name in ids if ids.count(name) > 1), None)
         if twice is not None:
-            raise CommandInvalid(f"the process {twice} is deployed twice at once")
+            raise CommandInvalid(f"the process {twice} is in this deployment twice")
         return [self._put(resource, known).deployed for resource, definitions in compiled for known in definitions]
 
     def find(self, start: Start) -> InlineDefinition:

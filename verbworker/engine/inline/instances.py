@@ -223,7 +223,7 @@ class InlineInstances:
 
     def _read_letters(self, wait: Subscription) -> None:
         while wait.wait in self._mail.subscriptions:
-            letter = self._mail.kept_for(wait.process_id, wait.name, wait.correlation_key)
+            letter = self._mail.find_kept(wait.process_id, wait.name, wait.correlation_key)
             if letter is None:
                 return
             self._deliver(letter, wait)
@@ -271,6 +271,6 @@ class InlineInstances:
         process_id = ended.shelved.deployed.process_id
         latest = next(known for known in self.definitions.latest() if known.deployed.process_id == process_id)
         for message in latest.definition.message_starts.values():
-            letter = self._mail.kept_for(process_id, message.name, ended.letter.correlation_key)
+            letter = self._mail.find_kept(process_id, message.name, ended.letter.correlation_key)
             if letter is not None and self._start_by(letter, latest) is not None:
                 return

@@ -55,7 +55,7 @@ class InlineMessages:
         wanted = (letter.name, letter.correlation_key)
         return [known for known in self.subscriptions.values() if (known.name, known.correlation_key) == wanted]
 
-    def kept_for(self, process_id: str, name: str, correlation_key: str) -> BufferedMessage | None:
+    def find_kept(self, process_id: str, name: str, correlation_key: str) -> BufferedMessage | None:
         """Return the oldest message that has not reached this process yet."""
         for letter in self._alive():
             if (letter.name, letter.correlation_key) == (name, correlation_key) and process_id not in letter.reached:

@@ -196,7 +196,7 @@ class ZeebeEngine:
 
     async def _give_back_one(self, job: Job) -> None:
         request = wire.message(
-            pb.FailJobRequest, jobKey=job.key, retries=job.retries, errorMessage="given back: not begun"
+            pb.FailJobRequest, jobKey=job.key, retries=job.retries, errorMessage="given back: not started"
         )
         # A job that cannot be given back is delivered again after its timeout.
         with suppress(EngineError):

@@ -84,7 +84,7 @@ TABLE: Final[tuple[Row, ...]] = (
         StatusCode.RESOURCE_EXHAUSTED,
         AnswerTooLarge,
         words="received message larger than max",
-        advice="Ask for fewer jobs at once, or raise ZEEBE_MAX_MESSAGE_SIZE to what the gateway allows.",
+        advice="Request fewer jobs per call, or raise ZEEBE_MAX_MESSAGE_SIZE to what the gateway allows.",
     ),
     Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="sent message larger than max", advice=_TOO_LARGE),
     Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="message exceeds maximum size", advice=_TOO_LARGE),

@@ -5,15 +5,12 @@ from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.model import NodeKind, Process
-from verblint.contracts.syntax import KEY_PLACE
 from verblint.flow.job_nodes import jobs
 from verblint.report import Finding
-from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow import KEY_PLACES, WorkflowVerb
 from verbworker.profile.verify.model_tree import ModelTree
 from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import BUSINESS_KEY_DIFFERS, CORRELATION_DIFFERS, GATE_NAME_DIFFERS, RETRIES_DIFFER
-
-_PLACE = re.compile(KEY_PLACE)
 
 
 def disagreements(
@@ -49,7 +46,7 @@ def _of_state(template: str, workflow: WorkflowVerb) -> str:
     def substitute(place: re.Match[str]) -> str:
         return f"${{state.{fields[place[1]]}}}" if place[1] in fields else place[0]
 
-    return _PLACE.sub(substitute, template)
+    return KEY_PLACES.sub(substitute, template)
 
 
 def _keys(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
@@ -91,6 +88,6 @@ def _retries(drawn: ModelTree, process: Process, workflow: WorkflowVerb, policie
                 continue
             wanted = policy.retry.maximum_attempts
             if int(retries.text) != wanted:
-                words = f"retries is {retries.text}, and the policy {policy.name} says {wanted}"
+                words = f"retries is {retries.text}, but the policy {policy.name} has {wanted}"
                 hint = f'Write retries="{wanted}", or remove it'
                 yield drawn.spot(retries.place).finding(RETRIES_DIFFER, words, hint=hint, process=process.id)

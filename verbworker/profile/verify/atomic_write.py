@@ -27,8 +27,8 @@ def require_place(directory: Path) -> None:
         raise Refused(f"{home} does not exist, so {directory.name} cannot be created in it")
 
 
-def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Collection[str] = ()) -> None:
-    """Write every text to its path below a directory. Only paths in `replacing` may already exist.
+def write_together(directory: Path, texts: Mapping[str, str | bytes], *, replacing: Collection[str] = ()) -> None:
+    """Write every text or content to its path below a directory. Only paths in `replacing` may already exist.
 
     On an error raises `CannotRun`, and everything is unchanged.
     """
@@ -44,7 +44,7 @@ def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Coll
 
 
 @contextmanager
-def _stage(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
+def _stage(directory: Path, texts: Mapping[str, str | bytes]) -> Iterator[Path]:
     """Write all files to a directory on the same file system; remove it at the end."""
     home = directory if directory.exists() else full(directory).parent
     stage = Path(tempfile.mkdtemp(prefix=".verbworker-", dir=home))
@@ -52,7 +52,7 @@ def _stage(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
         stage.chmod(0o755)
         for path, text in texts.items():
             (stage / path).parent.mkdir(parents=True, exist_ok=True)
-            (stage / path).write_text(text, encoding="utf-8")
+            (stage / path).write_bytes(text.encode() if isinstance(text, str) else text)
         yield stage
     finally:
         shutil.rmtree(stage, ignore_errors=True)

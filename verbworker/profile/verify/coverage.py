@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+
 from verblint.contracts.contract import DirectVerb
 from verblint.names import nearest
 from verblint.report import Finding
@@ -13,7 +16,13 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.model.outline import Use, verbs_in
 from verbworker.profile.verify.location import Location, display_path
 from verbworker.profile.verify.policy_files import PolicyFiles
-from verbworker.profile.verify.rules import POLICY_DIFFERS, VERB_CONTRACT_DIFFERS, VERB_UNCALLED, VERB_UNREGISTERED
+from verbworker.profile.verify.rules import (
+    POLICY_DIFFERS,
+    VERB_CONTRACT_DIFFERS,
+    VERB_UNCALLED,
+    VERB_UNREGISTERED,
+    WRITES_UNKNOWN,
+)
 from verbworker.profile.verify.sources import Sources
 
 
@@ -44,6 +53,7 @@ def coverage(
     yield from _find_missing(registry, asked)
     yield from _find_unused_verbs(registry, sources, {ask.verb for ask in asked})
     yield from _differing(registry, sources)
+    yield from _find_unknown_writes(registry)
     # Two processes may share a policy, which is reported once.
     differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
     yield from differing.values()
@@ -63,11 +73,12 @@ def _iterate_requests(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]
 
 def _find_missing(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Finding]:
     names = [verb.name for verb in registry]
+    served = {*names, *registry.tasks}
     seen: set[tuple[str, str]] = set()
     told: set[str] = set()
     for ask in asked:
         place = (ask.verb, ask.spot.file)
-        if registry.find(ask.verb) is not None or place in seen or (not ask.by.endswith("calls") and ask.verb in told):
+        if ask.verb in served or place in seen or (not ask.by.endswith("calls") and ask.verb in told):
             continue
         seen.add(place)
         told.add(ask.verb)
@@ -115,6 +126,38 @@ def _direct_differences(contract: DirectVerb, verb: Verb) -> Iterator[tuple[str,
         yield "on_unknown", contract.on_unknown, verb.on_unknown.value
     if contract.policy is not None and verb.policy is not None and contract.policy != verb.policy:
         yield "policy", contract.policy, verb.policy
+
+
+def _find_unknown_writes(registry: Registry) -> Iterator[Finding]:
+    for verb in registry:
+        for field in verb.writes or ():
+            unknown = _find_unknown_step(verb.model, field)
+            if unknown is None:
+                continue
+            words = f"{verb.name} declares that it writes {field}, and {verb.model.__name__} has no field {unknown[0]}"
+            near = nearest(unknown[0], unknown[1])
+            hint = f"Write {near}" if near else "Write a field of the model, as it is called in the data"
+            yield _code_spot(verb).finding(WRITES_UNKNOWN, words, hint=hint, detail=f"{verb.name} {field}")
+
+
+def _find_unknown_step(model: type[BaseModel], field: str) -> tuple[str, list[str]] | None:
+    """Return the step of a field's path that a model does not have, with those it has there; None if it may have it."""
+    try:
+        schema = model.model_json_schema(by_alias=True, mode="serialization")
+    except PydanticUserError:
+        return None  # it has no schema, so nothing is known of its fields
+    here = schema
+    for step in field.split("."):
+        known = here.get("properties")
+        # Open mappings, unions and lists may hold anything.
+        if not isinstance(known, dict) or here.get("additionalProperties"):
+            return None
+        if step not in known:
+            return step, [*known]
+        here = known[step]
+        while "$ref" in here:
+            here = schema["$defs"][here["$ref"].rpartition("/")[2]]
+    return None
 
 
 def _workflow_differences(registry: Registry, sources: Sources, written: WorkflowVerb) -> Iterator[Finding]:

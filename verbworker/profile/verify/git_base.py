@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from verbworker.errors import CannotRun
 from verbworker.profile.lock import Lock, read_lock
 
-_PATIENCE = 60.0
+_LONGEST_CALL = 60.0  # seconds; reading one commit takes less, unless git waits for a person or a network
 _CLEAR = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -53,7 +53,7 @@ def _git(folder: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env={**os.environ, **_CLEAR},
-            timeout=_PATIENCE,
+            timeout=_LONGEST_CALL,
         )
     except FileNotFoundError:
         raise CannotRun("--base needs git, which is not installed") from None

@@ -15,7 +15,7 @@ from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import LOCK_BY_ANOTHER_TOOL, LOCK_INVALID, LOCK_MISSING, LOCK_OUTDATED
 
 _MOST = 25  # a redrawn process differs in everything
-_WIDTH = 60
+_WIDTH = 60  # characters of a value; old and new fit one line of 120
 _INSTALL = f"{WRITE}, or install the version that wrote it"
 
 

@@ -1,7 +1,7 @@
 """Models and their linter, configured by the project's `[tool.verblint]`."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from verblint.baseline import read_baseline
@@ -14,36 +14,40 @@ from verblint.startup.value import replace
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun
 
-Lint = Callable[[bytes, str], Report]
 
+class ModelLinter:
+    """The linter of a project. The baseline applies here too: what passes in CI can be deployed."""
 
-def open_linter(verbs: str = "") -> Lint:
-    """Return the linter with the project's settings and contracts; raises `CannotRun` if something is missing."""
-    try:
-        project = find_project()
-        if verbs:
-            project = replace(project, verbs=os.path.abspath(verbs))
-        if not project.verbs:
+    def __init__(self, project: Project) -> None:
+        self._linter = Linter(project)
+        self._known = read_baseline(project.path(project.baseline)) if project.baseline else None
+
+    def __call__(self, content: bytes, name: str) -> Report:
+        """Lint one model; raises `CannotRun` for a hollow one without contracts."""
+        if not self._linter.project.verbs and not self.is_plain(name):
             raise CannotRun(
                 "no folder of verb contracts is known, so allow-lists and flags could not be checked;"
                 " pass --verbs or set verbs in [tool.verblint]"
             )
-        return _lint(Linter(project), project)
+        report = self._linter.lint(content, name)
+        return report if self._known is None else self._known.forgive(report)
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether the settings say that a model is not hollow, but served by plain tasks."""
+        return self._linter.is_plain(name)
+
+
+def open_linter(verbs: str = "") -> ModelLinter:
+    """Return the linter with the project's settings and contracts; raises `CannotRun` if one of them is wrong."""
+    try:
+        project = find_project()
+        if verbs:
+            project = replace(project, verbs=os.path.abspath(verbs))
+        return ModelLinter(project)
     except ContractError as error:
         raise CannotRun(f"the verb contracts have {len(error.faults)} fault(s):\n{error}") from error
     except SettingError as error:
         raise CannotRun(str(error)) from error
-
-
-def _lint(linter: Linter, project: Project) -> Lint:
-    # The baseline applies here too: what passes in CI can be deployed.
-    known = read_baseline(project.path(project.baseline)) if project.baseline else None
-
-    def lint(content: bytes, name: str) -> Report:
-        report = linter.lint(content, name)
-        return report if known is None else known.forgive(report)
-
-    return lint
 
 
 def read_models(paths: Iterable[str]) -> list[Resource]:

@@ -42,7 +42,7 @@ def read_catalogue(files: Iterable[str]) -> PolicyFiles:
 
 def project_files(project: Project) -> list[str]:
     """Return the policies files for every process: those below the verbs folder, and those in the settings."""
-    below = sorted(Path(project.path(project.verbs)).rglob(POLICY_FILE))
+    below = sorted(Path(project.path(project.verbs)).rglob(POLICY_FILE)) if project.verbs else []
     named = (project.path(name) for name in project.policies)
     return list(dict.fromkeys(os.path.normpath(file) for file in (*map(str, below), *named)))
 

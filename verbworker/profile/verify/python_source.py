@@ -5,9 +5,11 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-WIDTH = 120
-_LONGEST_STEM = 30
-_PIECE = 100
+WIDTH = 120  # characters; as wide as this project's own code
+# What no lower-case name holds.
+OTHER_SIGNS = re.compile(r"[^a-z0-9]+")
+_LONGEST_STEM = 30  # characters; a constant and a value beside it fit one line
+_PIECE = 100  # characters; a piece of a long text, with indentation and quotes, fits `WIDTH`
 _INDENT = "    "
 
 
@@ -34,7 +36,7 @@ class Names:
 
 def stem(text: str) -> str:
     """Return a text as a lower-case name; never empty, and always starts with a letter."""
-    words = re.sub(r"[^a-z0-9]+", "_", text.lower())[:_LONGEST_STEM].strip("_")
+    words = OTHER_SIGNS.sub("_", text.lower())[:_LONGEST_STEM].strip("_")
     if not words:
         return "other"
     return words if words[0].isalpha() else f"n{words}"

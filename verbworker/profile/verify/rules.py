@@ -148,6 +148,17 @@ POLICY_DIFFERS = _rule(
     Right:  registry.load("verbs", policies="verbs/policies.yaml")
     """,
 )
+WRITES_UNKNOWN = _rule(
+    "VF815",
+    "writes-unknown",
+    """The fields that a verb declares in `writes` are fields of its model.
+
+    A change of any other field is refused when it happens, with a real case in it.
+
+    Wrong:  writes=("desicion",), and a model with the field decision
+    Right:  writes=("decision",)
+    """,
+)
 BUSINESS_KEY_DIFFERS = _rule(
     "VF821",
     "business-key-differs",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from verblint.contracts.json_schema import schema_files
 from verblint.contracts.syntax import PROJECT_NAME
 from verblint.settings import SettingError, find_project
 from verbworker.contract.policy import load_policies
@@ -22,14 +23,12 @@ from verbworker.profile.lock import FILE, lock_of
 from verbworker.profile.verify.atomic_write import full, write_together
 from verbworker.profile.verify.generate import generate_module, module_name
 
-_LONGEST_NAME = 40
+_LONGEST_NAME = 40  # characters; it becomes a module, a folder and a part of ids
 _TAKEN = ("verbworker", "verblint", "verbs", "tests")
-_PLUGIN = "verbworker.testing.plugin"
 # What a project needs besides a process, each written only if it is missing.
 _AROUND = {
     "pyproject.toml": "project/pyproject.toml",
     "verbs/__init__.py": "project/verbs.py",
-    "tests/conftest.py": "tests/conftest.py",
 }
 _OWNED = {
     "processes/@name@/process.bpmn": "process/process.bpmn",
@@ -88,7 +87,8 @@ def _new(name: str) -> Scaffolded:
     if there:
         raise Refused(f"{there[0]} exists, but {_model(name)} does not; nothing was written")
     _refuse_rivals(name)
-    around = {path: _text(shipped, name) for path, shipped in _AROUND.items() if not os.path.lexists(path)}
+    shared = {path: _text(shipped, name) for path, shipped in _AROUND.items()} | schema_files()
+    around = {path: text for path, text in shared.items() if not os.path.lexists(path)}
     advice = tuple(_advice(name, around))
     made = {**around, **texts, **_compile(name, texts)}
     write_together(Path(), made)
@@ -144,20 +144,10 @@ def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
         yield "to add it to the registry of your other verbs, add to verbs/__init__.py:"
         yield f"  from verbs import {package}"
         yield f"  registry = Registry.of(..., {package}.verbs)"
-    if "tests/conftest.py" not in around and not _mentions("tests/conftest.py", _PLUGIN):
-        yield "to get the fixtures of its tests, add to tests/conftest.py:"
-        yield f'  pytest_plugins = ["{_PLUGIN}"]'
     if "pyproject.toml" not in around and not _knows_verbs():
         yield "to make its contract known, add to pyproject.toml:"
         yield "  [tool.verblint]"
         yield '  verbs = "verbs"'
-
-
-def _mentions(path: str, word: str) -> bool:
-    try:
-        return word in Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
 
 
 def _knows_verbs() -> bool:

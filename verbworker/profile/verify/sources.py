@@ -10,7 +10,7 @@ from verblint.contracts.contract import Contracts
 from verblint.contracts.contract_files import ContractError, read_contracts
 from verblint.linter import Linter
 from verblint.report import Report
-from verblint.settings import Project, SettingError, find_project
+from verblint.settings import PLAIN, Project, SettingError, find_project
 from verblint.startup.value import replace
 from verbworker.contract.workflow import WorkflowVerb, workflow_verbs
 from verbworker.engine.protocol import Resource
@@ -45,6 +45,10 @@ class Sources:
         report = Linter(self.project, self.contracts_of(model.name)).lint(model.content, model.name)
         return report if self.known is None else self.known.forgive(report)
 
+    def is_plain(self, model: Resource) -> bool:
+        """Return whether the settings say that a model is not hollow, but served by plain tasks."""
+        return Linter(self.project, self.contracts).is_plain(model.name)
+
     def workflow_of(self, process_id: str) -> WorkflowVerb | None:
         """Return the workflow verb that owns a process."""
         return next((verb for verb in self.workflows if verb.process == process_id), None)
@@ -73,12 +77,12 @@ def _project(verbs: str) -> Project:
     project = replace(project, folder=os.path.relpath(project.folder) if project.folder else "")
     if verbs:
         project = replace(project, verbs=os.path.relpath(verbs, project.folder or os.curdir))
-    if not project.verbs:
+    if not project.verbs and not project.plain and project.settings.profile != PLAIN:
         raise CannotRun(
             "no folder of verb contracts is known, so nothing can be compiled;"
             " pass --verbs or set verbs in [tool.verblint]"
         )
-    if not os.path.isdir(project.path(project.verbs)):
+    if project.verbs and not os.path.isdir(project.path(project.verbs)):
         raise CannotRun(f"{os.path.normpath(project.path(project.verbs))}: there is no such folder of verb contracts")
     return project
 
@@ -95,6 +99,8 @@ def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyF
 
 
 def _contracts(project: Project, own: Iterable[PolicyFiles]) -> Contracts:
+    if not project.verbs:
+        return Contracts()  # all models are plain, or the linter reports those that are not
     # Every policy that a contract names must be known, including those beside a model.
     known = {name: policy for catalogue in own for name, policy in catalogue.written.items()}
     files = [Path(project.path(file)) for file in project.policies]

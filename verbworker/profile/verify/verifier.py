@@ -26,10 +26,20 @@ from verbworker.profile.verify.git_base import Base
 from verbworker.profile.verify.location import Location
 from verbworker.profile.verify.lock_diff import Origins, compare_lock
 from verbworker.profile.verify.model_tree import ModelTree, open_model
-from verbworker.profile.verify.rules import DEFINITION_ID_UNCHANGED, GENERATED_OUTDATED, NOT_COMPILED, PROCESS_TWICE
+from verbworker.profile.verify.rules import (
+    DEFINITION_ID_UNCHANGED,
+    GENERATED_OUTDATED,
+    NOT_COMPILED,
+    POLICY_DIFFERS,
+    PROCESS_TWICE,
+    VERB_CONTRACT_DIFFERS,
+    VERB_UNCALLED,
+    VERB_UNREGISTERED,
+    WRITES_UNKNOWN,
+)
 from verbworker.profile.verify.sources import Sources
 
-_MEND = "Mend the model first, then run verbworker verify --write"
+_MEND = "Fix the model first, then run verbworker verify --write"
 _SHORT = len("sha256:") + 12
 
 
@@ -47,6 +57,7 @@ class VerifyReport:
     stale: tuple[Finding, ...] = ()
     uses: tuple[Use, ...] = ()
     resolved: tuple[Resolved, ...] = ()
+    plain: tuple[str, ...] = ()  # models that are not hollow
 
     def after_write(self) -> "VerifyReport":
         """Return the result after the files are written."""
@@ -54,7 +65,7 @@ class VerifyReport:
         kept = tuple(found for found in self.report.findings if id(found) not in gone)
         files = dict.fromkeys((*self.report.files, *self.outdated))
         report = replace(self.report, files=tuple(files), findings=kept)
-        return VerifyReport(report, self.sources, uses=self.uses, resolved=self.resolved)
+        return VerifyReport(report, self.sources, uses=self.uses, resolved=self.resolved, plain=self.plain)
 
     def with_coverage(self, registry: Registry, *, is_part: bool = False) -> "VerifyReport":
         """Return the result with the differences of the registered verbs added.
@@ -65,7 +76,7 @@ class VerifyReport:
         sources = self._part(registry) if is_part else self.sources
         found = tuple(coverage(registry, sources, self.uses, self.resolved))
         report = _add_findings(self.report, found)
-        return VerifyReport(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
+        return narrowed(self, report=report)
 
     def _part(self, registry: Registry) -> Sources:
         ours = {use.process_id for use in self.uses}
@@ -79,6 +90,20 @@ def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = 
     for model in models:
         verification.look_at(model)
     return verification.finish()
+
+
+_STOPPING = {VERB_UNREGISTERED.code, WRITES_UNKNOWN.code}
+_TOLD = {POLICY_DIFFERS.code, VERB_CONTRACT_DIFFERS.code, VERB_UNCALLED.code, *_STOPPING}
+
+
+def check_application(models: Sequence[Resource], sources: Sources, registry: Registry) -> tuple[Report, bool]:
+    """Return where verbs, contracts and models disagree, and whether a case would stop because of it.
+
+    Locks and generated files are left out: they matter in a review, not while code is written.
+    """
+    found = verify(models, sources).with_coverage(registry, is_part=True).report
+    told = tuple(finding for finding in found.findings if finding.code in _TOLD)
+    return replace(found, findings=told), any(finding.code in _STOPPING for finding in told)
 
 
 class _Verification:
@@ -95,6 +120,7 @@ class _Verification:
         self._owners: dict[str, str] = {}
         self._uses: list[Use] = []
         self._resolved: list[Resolved] = []
+        self._plain: list[str] = []
 
     def look_at(self, model: Resource) -> None:
         """Lint a model, compare it with its contract, and compare its compiled files."""
@@ -104,6 +130,9 @@ class _Verification:
             if seen is None:
                 return
             self._uses += outline(model).uses
+            if self._sources.is_plain(model):
+                self._plain.append(model.name)
+                return
             self._compare(model, seen, is_sound=not linted.errors)
 
     def finish(self) -> VerifyReport:
@@ -112,7 +141,8 @@ class _Verification:
         looked_at = replace(linted, files=(*linted.files, *self._looked_at))
         report = _add_findings(looked_at, (*self._findings, *self._stale))
         return VerifyReport(
-            report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)
+            *(report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)),
+            plain=tuple(self._plain),
         )
 
     def _compare(self, model: Resource, seen: ModelTree, *, is_sound: bool) -> None:

@@ -1,13 +1,15 @@
 """The overview: lists and figures over many entries, each from one cheap query."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.runbook.event import StallKind, Status
+from verbworker.runbook.event import Entry, Stall, StallKind, Status
 from verbworker.runbook.progress import Progress, progress_of
-from verbworker.stores.database import Database, Row, value_of
+from verbworker.stores.cases.runbook import entry_of
+from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
 
 NEWEST = 2_000
@@ -36,20 +38,14 @@ class Key:
 class Listed:
     """An entry in a list."""
 
-    entry_id: UUID
-    verb: str
-    sentence: str
-    status: Status
-    asked_by: str
-    created_at: datetime
-    updated_at: datetime
-    ended_at: datetime | None
+    entry: Entry
     progress: Progress
+    stalls: tuple[Stall, ...] = ()
 
     @property
     def key(self) -> Key:
         """Return the start of the next page."""
-        return Key(self.created_at, self.entry_id)
+        return Key(self.entry.created_at, self.entry.entry_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +146,16 @@ class Overview:
         rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
         return [Post(**row) for row in rows]
 
-    async def troubles(self, tenant_id: str, *, strangers: bool, limit: int = 100) -> list[Trouble]:
-        """Return what waits for an operator, longest first; with `strangers` also jobs that belong to no entry."""
-        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, None, None, limit)
+    async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
+        """Return what waits for an operator, longest first; with `without_entry` also jobs that belong to no entry."""
+        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, without_entry, None, None, limit)
         return [Trouble(**row) for row in rows]
 
-    async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, strangers: bool) -> Trouble | None:
+    async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, without_entry: bool) -> Trouble | None:
         """Return one of them while it waits."""
-        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, engine_id, job_key, 1)
+        rows = await self._database.fetch(
+            query("overview", "troubles"), tenant_id, without_entry, engine_id, job_key, 1
+        )
         return Trouble(**rows[0]) if rows else None
 
     async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
@@ -165,18 +163,18 @@ class Overview:
         rows = await self._database.fetch(query("overview", "watched"), list(entry_ids))
         return {row["entry_id"]: row["last_seq"] for row in rows}
 
-    async def pulse(self) -> dict[str, str]:
+    async def fingerprints(self) -> dict[str, str]:
         """Return values that change whenever gates or dead letters change."""
-        row = await self._database.fetchrow(query("overview", "pulse"))
+        row = await self._database.fetchrow(query("overview", "fingerprints"))
         assert row is not None
         return {"gates": row["gates"], "letters": row["letters"]}
 
-    async def load(self, tenant_id: str, *, strangers: bool) -> LoadCounts:
+    async def load(self, tenant_id: str, *, without_entry: bool) -> LoadCounts:
         """Return the figures of the last hour."""
         arrivals = await self._database.fetch(query("overview", "arrivals"), tenant_id)
-        frames = await self._database.fetch(query("overview", "frames"), tenant_id, strangers)
+        frames = await self._database.fetch(query("overview", "frames"), tenant_id, without_entry)
         waits = await self._database.fetch(query("overview", "oldest_waits"), tenant_id)
-        durations = await self._database.fetch(query("overview", "durations"), tenant_id, strangers)
+        durations = await self._database.fetch(query("overview", "durations"), tenant_id, without_entry)
         return LoadCounts(
             arrivals={row["minute"]: row["entries"] for row in arrivals},
             frames={row["state"]: row["frames"] for row in frames},
@@ -186,9 +184,14 @@ class Overview:
 
 
 def _listed_of(row: Row) -> Listed:
-    status = Status(row["status"])
-    progress = progress_of(status, row["done"], row["steps"], row["waits"], [*map(StallKind, row["stalls"])])
-    return value_of(Listed, row, status=status, progress=progress)
+    entry, stalls = entry_of(row), tuple(map(_stall, json.loads(row["stalls"])))
+    kinds, repeats = [stall.kind for stall in stalls], row["repeats"]
+    progress = progress_of(entry.status, row["done"], row["steps"], row["waits"], kinds, repeats=repeats)
+    return Listed(entry, progress, stalls)
+
+
+def _stall(said: Mapping[str, str]) -> Stall:
+    return Stall(StallKind(said["kind"]), datetime.fromisoformat(said["since"]), said["reason"], said["remedy"])
 
 
 def _literal(text: str) -> str:

@@ -77,6 +77,32 @@ class Moved:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class SilentEntry:
+    """An entry that should have moved long ago: since when it has not, and why."""
+
+    entry: Entry
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedJob:
+    """A held job that a person released and that the engine has not handed out since."""
+
+    verb: str
+    job_key: int
+    at: datetime
+
+    @property
+    def words(self) -> str:
+        """What is waited for, and what to do if that does not happen by itself."""
+        return (
+            f"{self.verb} was released at {self.at:%Y-%m-%d %H:%M:%S} and runs when the engine hands job {self.job_key}"
+            " out again; if its incident is still open there, resolve it in the engine"
+        )
+
+
 class Runbook:
     """The runbook of one database."""
 
@@ -127,13 +153,7 @@ class Runbook:
         """Record what an entry waits for; return the token's ID and whether it is new. A closed token stays closed."""
         row = await connection.fetchrow(
             query("runbook", "park"),
-            token.tenant_id,
-            token.entry_id,
-            token.instance_uid,
-            token.engine_id,
-            token.instance_key,
-            token.element_instance_key,
-            token.element_id,
+            *token.place,
             token.kind.value,
             token.reason,
             token.gate,
@@ -157,10 +177,14 @@ class Runbook:
         return [_closed_of(row) for row in rows]
 
     async def reopen_in(self, connection: Connection, token: ParkedToken) -> bool:
-        """Reopen a wait whose end the engine forgot; False when it is open. Its other keys are closed."""
+        """Reopen a wait whose end the engine forgot; False when it is open."""
         what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
-        row = await connection.fetchrow(query("runbook", "reopen"), *what, token.element_id, token.input_hash)
-        return row is not None
+        return await connection.fetchrow(query("runbook", "reopen"), *what) is not None
+
+    async def displace_in(self, connection: Connection, token: ParkedToken) -> None:
+        """Close the same wait under its other keys: the engine lost them and waits under this token's key now."""
+        what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
+        await connection.execute(query("runbook", "displace"), *what, token.element_id, token.input_hash)
 
     async def unpark_elements_in(
         self,
@@ -203,13 +227,7 @@ class Runbook:
         """Hold a job without a frame for a person; False when it is already held."""
         opened = await connection.fetchval(
             query("runbook", "hold_up"),
-            token.tenant_id,
-            token.entry_id,
-            token.instance_uid,
-            token.engine_id,
-            token.instance_key,
-            token.element_instance_key,
-            token.element_id,
+            *token.place,
             token.reason,
             token.job_key,
         )
@@ -253,6 +271,11 @@ class Runbook:
         """Return the verbs completed for an entry, or that undid something, in order."""
         return [row["verb"] for row in await connection.fetch(query("runbook", "done"), entry_id, kind.value)]
 
+    async def under_way_in(self, connection: Connection, entry_id: UUID) -> list[dict[str, str]]:
+        """Return the steps of an entry of which it is not known whether they took effect, in order."""
+        rows = await connection.fetch(query("runbook", "under_way"), entry_id)
+        return [{**row, "outcome": "unknown"} for row in rows]
+
     async def first_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> Mapping[str, Any] | None:
         """Return the details of the first event of a kind."""
         detail = await connection.fetchval(query("runbook", "first"), entry_id, kind.value)
@@ -271,15 +294,13 @@ class Runbook:
     async def entry(self, entry_id: UUID, *, tenant_id: str | None = None) -> Entry | None:
         """Return one entry; with a tenant, only if it is that tenant's."""
         row = await self._database.fetchrow(query("runbook", "entry"), entry_id, tenant_id)
-        return None if row is None else _entry(row)
+        return None if row is None else entry_of(row)
 
-    async def entries(
-        self, tenant_id: str, *, status: Status | None = None, verb: str | None = None, limit: int = 100
-    ) -> list[Entry]:
-        """Return a tenant's entries, newest first."""
-        state = None if status is None else status.value
-        rows = await self._database.fetch(query("runbook", "list"), tenant_id, state, verb, limit)
-        return [_entry(row) for row in rows]
+    async def traceparent(self, entry_id: UUID) -> str | None:
+        """Return the trace that an entry was requested in."""
+        row = await self._database.fetchrow(query("runbook", "traceparent"), entry_id)
+        found: str | None = None if row is None else row["traceparent"]
+        return found
 
     async def count_parked(self, tenant_id: str, *, most: int) -> int:
         """Return how many of a tenant's entries wait for something, counting at most `most`."""
@@ -288,10 +309,10 @@ class Runbook:
         counted: int = row["parked"]
         return counted
 
-    async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
+    async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[SilentEntry]:
         """Return entries without progress for long, longest first."""
         rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
-        return [_entry(row) for row in rows]
+        return [SilentEntry(entry_of(row), row["since"], row["reason"]) for row in rows]
 
     async def events(self, entry_id: UUID, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return the events of an entry, in order."""
@@ -307,6 +328,11 @@ class Runbook:
         """Return what an entry waits for now."""
         rows = await self._database.fetch(query("runbook", "open_tokens"), entry_id)
         return [value_of(Open, row, kind=Wait(row["kind"]), since=row["opened_at"]) for row in rows]
+
+    async def waiting_releases(self, entry_id: UUID) -> list[ReleasedJob]:
+        """Return the held jobs of an entry that were released and that the engine has not handed out since."""
+        rows = await self._database.fetch(query("runbook", "released"), entry_id)
+        return [ReleasedJob(**row) for row in rows]
 
     async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> ChainCheck:
         """Verify the chains of a tenant, or of one entry."""
@@ -325,7 +351,8 @@ def _event(row: Row) -> Event:
     return value_of(Event, row, kind=kind, status=status, detail=json.loads(row["detail"]))
 
 
-def _entry(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
+    """Return a row as an entry."""
     outcome = row["outcome"]
     return value_of(
         Entry,

@@ -111,7 +111,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ActivationRequest:
     """One worker's request for jobs."""
 
     type: str
@@ -228,6 +228,16 @@ class Tokens:
         saved = {row["instance_key"]: row["at_ms"] for row in rows}
         return [saved.get(change.kept.instance_key, 0) for change in changes]
 
+    async def finish_in(self, connection: Connection, verdict: Sequence[object], change: Change) -> tuple[str, int]:
+        """Store a verdict, as its columns, with the plain step that completes its job; return the answer and its ms."""
+        kept = change.kept
+        move = kept.instance_key, kept.revision, change.variables, change.state, change.ended
+        row = await connection.fetchrow(
+            query("tokens", "finish"), *verdict, *move, *columns(_job_rows(change), 8), change.jobs_gone
+        )
+        assert row is not None, "a function returns its row"
+        return row["answer"], row["at_ms"] or 0
+
     async def is_there(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
@@ -243,14 +253,14 @@ class Tokens:
 
     # ---- jobs ----------------------------------------------------------------------------------------------------
 
-    async def activate(self, wishes: list[Wish]) -> list[list[Activation]]:
-        """Activate jobs. No two wishes may be for the same type: they would get the same jobs."""
+    async def activate(self, requests: list[ActivationRequest]) -> list[list[Activation]]:
+        """Activate jobs. No two requests may be for the same type: they would get the same jobs."""
         asked = [
-            (number, wish.type, tenant, wish.most, wish.timeout_ms, wish.worker)
-            for number, wish in enumerate(wishes)
-            for tenant in wish.tenant_ids
+            (number, request.type, tenant, request.most, request.timeout_ms, request.worker)
+            for number, request in enumerate(requests)
+            for tenant in request.tenant_ids
         ]
-        given: list[list[Activation]] = [[] for _ in wishes]
+        given: list[list[Activation]] = [[] for _ in requests]
         for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 6)):
             given[row["number"]].append(value_of(Activation, row, key=row["job_key"], kept=value_of(Kept, row)))
         return given
@@ -308,15 +318,18 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
         )
         for c in changes
     ]
-    jobs = [
+    jobs = [row for change in changes for row in _job_rows(change)]
+    return [*columns(kept, 10), *columns(jobs, 8), [key for c in changes for key in c.jobs_gone]]
+
+
+def _job_rows(change: Change) -> list[tuple[object, ...]]:
+    return [
         (
             *(job.key, job.type, job.element_id, job.element_instance_key, job.retries, job.headers),
             *(job.worker, job.timeout_ms),
         )
-        for c in changes
-        for job in c.jobs.values()
+        for job in change.jobs.values()
     ]
-    return [*columns(kept, 10), *columns(jobs, 8), [key for c in changes for key in c.jobs_gone]]
 
 
 def _rich_rows(changes: list[Change]) -> list[list[object]]:

@@ -40,7 +40,7 @@ class Unacknowledged:
     fail_text: str | None
 
 
-def opening(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
+def open_columns(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
     """Return the columns for `open`, given deliveries in key order: nine per job, then ten per kind of job."""
     kinds: dict[object, int] = {}
     rows = []
@@ -74,14 +74,14 @@ def opening(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
     return (*zip(*rows, strict=True), *zip(*kinds, strict=True))
 
 
-def pushing(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
+def push_columns(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
     """Return the columns for `push`."""
     return list(zip(*map(_delivery_row, deliveries), strict=True))
 
 
-def popping(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
+def pop_columns(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
     """Return the columns for `pop_completed`, given verdicts in key order."""
-    return list(zip(*map(_verdict_row, verdicts), strict=True))
+    return list(zip(*map(verdict_row, verdicts), strict=True))
 
 
 def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
@@ -108,7 +108,8 @@ def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
     )
 
 
-def _verdict_row(verdict: VerdictRow) -> tuple[object, ...]:
+def verdict_row(verdict: VerdictRow) -> tuple[object, ...]:
+    """Return the columns of one verdict."""
     return (
         verdict.claim.job_key,
         verdict.claim.epoch,

@@ -20,11 +20,12 @@ from verbworker.stores.jobs.frame_rows import (
     frame_of,
     mark_twins,
     new_claim,
-    opening,
-    popping,
-    pushing,
+    open_columns,
+    pop_columns,
+    push_columns,
     text_of,
     unacknowledged_of,
+    verdict_row,
 )
 from verbworker.stores.sql import query
 
@@ -83,7 +84,7 @@ class Frames:
             self.engine_id,
             self.owner,
             self.lease,
-            *opening(ordered.values()),
+            *open_columns(ordered.values()),
             self._look_into_archive,
         )
         made = {row["job_key"]: new_claim(row, ordered[row["job_key"]], self.owner) for row in rows}
@@ -96,7 +97,7 @@ class Frames:
             self.engine_id,
             self.owner,
             self.lease,
-            *pushing(deliveries),
+            *push_columns(deliveries),
             self._look_into_archive,
         )
         claims = {row["job_key"]: claim_of(row) for row in rows}
@@ -145,24 +146,32 @@ class Frames:
         return _require_claim(verdict, await self._pop.add(verdict))
 
     async def pop_completed_in(self, connection: Connection, verdict: VerdictRow) -> bool:
-        """Store a verdict as the last statement of the verb's own transaction."""
-        (popped,) = await self._pop_on(connection, [verdict])
+        """Store a verdict in the verb's own transaction; False when the payload head moved on."""
+        popped = await connection.fetchval(query("frames", "pop_one"), *self.columns_of(verdict))
         return _require_claim(verdict, popped)
+
+    def columns_of(self, verdict: VerdictRow) -> tuple[object, ...]:
+        """Return one verdict as Postgres takes it, with its engine and owner."""
+        return (self.engine_id, self.owner, *verdict_row(verdict))
 
     async def _pop_many(self, verdicts: list[VerdictRow]) -> list[bool | None]:
         # Correlation keys are rare: only they need a second statement, and therefore a transaction.
         whole = self._database.transaction if any(one.correlation for one in verdicts) else self._database.acquire
         async with whole() as connection:
-            return await self._pop_on(connection, verdicts)
+            return await self._pop_all_in(connection, verdicts)
 
-    async def _pop_on(self, connection: Connection, verdicts: list[VerdictRow]) -> list[bool | None]:
-        columns = popping(sorted(verdicts, key=lambda verdict: verdict.claim.job_key))
+    async def _pop_all_in(self, connection: Connection, verdicts: list[VerdictRow]) -> list[bool | None]:
+        columns = pop_columns(sorted(verdicts, key=lambda verdict: verdict.claim.job_key))
         rows = await connection.fetch(query("frames", "pop_completed"), self.engine_id, self.owner, *columns)
         popped = {row["job_key"]: row["popped"] for row in rows}
         for one in verdicts:
             if one.correlation and popped.get(one.claim.job_key):
                 await connection.execute(query("frames", "correlate"), one.instance_uid, text_of(one.correlation))
         return [popped.get(verdict.claim.job_key) for verdict in verdicts]
+
+    async def pop_variables(self, claim: Claim, output: bytes, digest: bytes, seal: str) -> None:
+        """Store the variables of a plain job (T5); it has no payload whose head could move."""
+        await self._run_fenced_query("pop_variables", claim, output, digest, seal)
 
     async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
         """Store a business verdict with its code (T5)."""
@@ -318,13 +327,21 @@ class Frames:
             place = self.engine_id, frame.job_key, epoch
             if await connection.fetchrow(query("frames", "displace"), *place) is None:
                 return False
-            ((*columns,),) = zip(*pushing([delivery]), strict=True)
+            ((*columns,),) = zip(*push_columns([delivery]), strict=True)
             await connection.execute(query("frames", "reopen"), self.engine_id, self.owner, epoch, *columns)
         return True
 
     async def boot(self, *, name: str, host: str, pid: int) -> None:
         """Record a name for this process boot."""
-        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
+        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid, self.engine_id)
+
+    async def note_alive(self) -> None:
+        """Record that this process still runs, so that its name is kept and its engine counts as served."""
+        await self._database.execute(query("frames", "seen"), self.owner)
+
+    async def note_end(self) -> None:
+        """Record that this process takes no more jobs."""
+        await self._database.execute(query("frames", "left"), self.owner)
 
 
 def _require_claim(verdict: VerdictRow, answer: bool | None) -> bool:

@@ -93,7 +93,7 @@ class Histories:
         row = await self._database.fetchrow(query("histories", "frame"), self._engine_id, job_key)
         if row is None:
             return None
-        frame = _told_of(row)
+        frame = _read_told(row)
         rows = await self._database.fetch(query("histories", "events"), self._engine_id, job_key)
         events = tuple(_event(each) for each in rows)
         conflicts = await self._database.fetch(query("histories", "conflicts"), self._engine_id, job_key)
@@ -110,7 +110,7 @@ class Histories:
         return [dict(row) for row in rows]
 
 
-def _told_of(row: Row) -> Told:
+def _read_told(row: Row) -> Told:
     values = {name: row[name] for name in _TOLD}
     return Told(**{**values, "state": FrameState(values["state"]), "flags": json.loads(values["flags"] or "{}")})
 

@@ -28,6 +28,7 @@ class Twin:
     fail_code: str | None
     keyed_at: datetime
     acked_at: datetime | None
+    is_confirmed: bool  # whether the engine completed its job, and did not merely miss it
     process_instance_key: int
     activated_ms: int
     is_heard: bool  # whether its output, or a later one, came with the job

@@ -8,6 +8,7 @@ from typing import Any
 from verbworker.contract.message import validate
 from verbworker.contract.verb import Call
 from verbworker.errors import MessageInvalid, PermanentContract
+from verbworker.job.trace_context import ambient_traceparent
 from verbworker.payload.canonical import encode
 from verbworker.stores.sql import query
 
@@ -53,6 +54,7 @@ async def hand_off(
         f"verb:{call.verb}",
         ttl,
         call.entry_id,
+        ambient_traceparent(),
     )
     if made is None:
         await _require_same(call, message.message_id, message.body_hash())

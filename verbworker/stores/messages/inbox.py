@@ -9,6 +9,7 @@ from uuid import UUID
 from verbworker.contract.message import Candidate, Message
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.errors import RequestConflict
+from verbworker.job.trace_context import ambient_traceparent
 from verbworker.payload.canonical import encode, parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
@@ -89,7 +90,8 @@ class Inbox:
                 message.entry_id,
                 message.correlation_id,
                 message.causation_id,
-                message.traceparent,
+                # The envelope's own, or of the program that sends it; a repetition may come in another trace.
+                message.traceparent or ambient_traceparent(),
                 sent_by,
                 self._engine_id,
                 ttl,

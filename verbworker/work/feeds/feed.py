@@ -18,6 +18,9 @@ from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
 
+MOST_PER_POLL = 10_000
+"""More jobs than a poll ever has slots for."""
+
 # Jobs per second. Two thresholds, so that a rate between them does not switch back and forth.
 BUSY_RATE = 100.0
 IDLE_RATE = 50.0
@@ -85,6 +88,7 @@ class Feed:
         *,
         wait_ms: int,
         streaming: bool,
+        most: int = MOST_PER_POLL,
     ) -> None:
         self._engine = engine
         self._timeout_ms = ask.timeout_ms
@@ -99,7 +103,7 @@ class Feed:
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
         self._choose()
-        self._most = 10_000
+        self._most = most
         self._polls_in_vain = 0
         self._streams_in_vain = 0
         self._is_asking = False

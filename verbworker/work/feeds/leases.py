@@ -89,7 +89,7 @@ class Leases:
         self._frames = frames
         self._engine = engine
         self._timeout_ms = engine_timeout_ms
-        self._lives: dict[int, RunningJob] = {}
+        self._running: dict[int, RunningJob] = {}
         self._unextended: list[RunningJob] = []
         self._ending: StopReason | None = None
         beat = frames.lease.total_seconds() / _BEATS_PER_LEASE
@@ -99,25 +99,25 @@ class Leases:
         self.services = (renewing, self._extending)
 
     @contextmanager
-    def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[RunningJob]:
+    def keep_lease(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[RunningJob]:
         """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
         life = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
-        if (older := self._lives.get(job.key)) is not None:
+        if (older := self._running.get(job.key)) is not None:
             # Our own lease had expired, and the engine delivered the job to us again: the newer epoch owns the frame.
             older.end(StopReason.LOST)
-        self._lives[job.key] = life
+        self._running[job.key] = life
         if self._ending is not None:
             life.end(self._ending)
         try:
             yield life
         finally:
-            if self._lives.get(job.key) is life:
-                del self._lives[job.key]
+            if self._running.get(job.key) is life:
+                del self._running[job.key]
 
     def end_all(self, reason: StopReason) -> None:
         """Stop every running verb, and every one that would still start."""
         self._ending = reason
-        for life in self._lives.values():
+        for life in self._running.values():
             life.end(reason)
 
     async def beat(self) -> None:
@@ -127,7 +127,7 @@ class Leases:
 
     async def _renew(self) -> int:
         """Extend every lease, stop jobs that are no longer ours, and schedule the engine's timeouts of the rest."""
-        lives = dict(self._lives)
+        lives = dict(self._running)
         if not lives:
             self._unextended = []
             return 0
@@ -165,11 +165,12 @@ class Leases:
 
     async def _extend_one(self, life: RunningJob) -> None:
         try:
-            await self._engine.extend(life.job.key, self._timeout_ms)
+            # A verb or task may have a longer timeout of its own.
+            await self._engine.extend(life.job.key, max(self._timeout_ms, life.job.timeout_ms))
         except JobGone:
             life.end(StopReason.GONE)
         except EngineUnavailable:
-            if self._lives.get(life.job.key) is life:
+            if self._running.get(life.job.key) is life:
                 self._unextended.append(life)
             raise
         except EngineError as error:

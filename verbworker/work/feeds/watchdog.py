@@ -78,7 +78,7 @@ class Watchdog:
             place = _place(sys._current_frames().get(self._watched))
             closed = 0 if self._interrupt is None else self._interrupt()
             _log.error(
-                "the event loop stands still; its connections to the engine are closed",
+                "the event loop is blocked; its connections to the engine are closed",
                 extra={"seconds": round(age, 1), "at": place, "connections": closed},
             )
 

@@ -20,10 +20,11 @@ from verbworker.errors import EndedByBug, StoreError
 from verbworker.job.job import RESERVED, Job
 from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.feed import MOST_PER_POLL, Feed
 from verbworker.work.feeds.leases import Activations, Leases, StopReason
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
+from verbworker.work.jobs.containment import contain_job
 from verbworker.work.jobs.executor import Executor
 from verbworker.work.jobs.verdicts import Relay
 from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 _Do = Callable[[Job], Coroutine[Any, Any, None]]
 
+# Called with the number of runs that ignore their cancellation, and the bug that ended the worker, if one did.
+Abandon = Callable[[int, EndedByBug | None], None]
 _LAST_WORDS = 5.0  # for jobs that were stopped to store how they ended
 _TICK = 0.25  # how exactly the lag of the loop is known
 _LEAST_PATIENCE = 1.0  # a loop that lags less is busy, not blocked
@@ -79,7 +82,9 @@ class Worker:
         handlers: Sequence[JobHandler] = (),
         services: Sequence[Service] = (),
         serving: Serving | None = None,
+        abandon: Abandon | None = None,
     ) -> None:
+        """Take jobs until stopped. `abandon` ends the process when runs ignore their cancellation."""
         self._registry = registry
         self._engine = engine
         self._frames = frames
@@ -87,6 +92,7 @@ class Worker:
         self._leases = leases
         self._handlers = handlers
         self._serving = serving
+        self._abandon = abandon
         self._ticking = PollLoop("tick", self._tick, every=None)
         self._activations = Activations(engine)
         keepers = (*frames.services, *leases.services, self._activations.service, self._ticking)
@@ -158,6 +164,7 @@ class Worker:
     async def _flush(self) -> None:
         try:
             await self._frames.flush()
+            await self._frames.note_end()
         except StoreError as error:
             _log.warning("acknowledgements not written, the relay will ask again", extra={"reason": str(error)})
 
@@ -180,7 +187,11 @@ class Worker:
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         timeout = self._pace.engine_timeout
         for verb in self._registry:
-            self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
+            ask = self._ask(verb.name, verb.timeout or timeout, RESERVED)
+            self._open_feed(jobs, ask, verb.concurrency, self._execute)
+        for task in self._registry.tasks.values():
+            ask = self._ask(task.name, task.timeout or timeout, task.variables)
+            self._open_feed(jobs, ask, task.concurrency, self._execute, most=task.batch)
         for handler in self._handlers:
             ask = self._ask(handler.type, handler.timeout or timeout, handler.variables)
             self._open_feed(jobs, ask, handler.concurrency, partial(self._serve, handler))
@@ -195,16 +206,19 @@ class Worker:
             tenant_ids=self._pace.tenant_ids,
         )
 
-    def _open_feed(self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do) -> None:
+    def _open_feed(
+        self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do, *, most: int = MOST_PER_POLL
+    ) -> None:
         slots = Slots(ask.type, concurrency)
 
         def start(job: Job, slot: Slot) -> None:
-            task = start_in(slot, jobs, self._work(job, do))
+            task = start_in(slot, jobs, contain_job(self._work(job, do), job.type))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
         wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
-        self._feeds.append(Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming))
+        feed = Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming, most=most)
+        self._feeds.append(feed)
 
     async def _execute(self, job: Job) -> None:
         if self._draining:
@@ -239,6 +253,11 @@ class Worker:
         for task in self._running:
             # Correctness never depends on a clean end: another worker takes over what is cut off here.
             task.cancel()
+        if self._abandon is not None:
+            await self._wait_for_running(_LAST_WORDS)
+            if self._running:
+                await self._flush()
+                self._abandon(len(self._running), self._bug)
 
     async def _wait_for_running(self, seconds: float) -> None:
         if self._running:

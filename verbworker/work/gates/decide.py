@@ -7,6 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.text import require_text
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
@@ -35,7 +36,7 @@ _CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is 
 _CLOSED = {
     "fired": "its time was up",
     "ended": "the entry has ended",
-    "gone": "nobody waited there any more",
+    "gone": "the process no longer waited there",
     "resumed": "the work went on without it",
 }
 
@@ -72,7 +73,7 @@ class Teller:
         except JobGone:
             return await self._record_answer(untold, gone=True)
         except EngineError as error:
-            self._say("decision not told yet", untold.job_key, error)
+            self._say("decision not sent yet; it will be sent again", untold.job_key, error)
             await self._postpone(untold)
             return None
         return await self._record_answer(untold, gone=False)
@@ -82,7 +83,7 @@ class Teller:
             return await self._book.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
-            self._say("answer not noted", untold.job_key, error)
+            self._say("answer of the engine not stored; the decision will be sent again", untold.job_key, error)
             return None
 
     async def _postpone(self, untold: Untold) -> None:
@@ -90,7 +91,7 @@ class Teller:
         try:
             await self._book.postpone(untold.token_id, by=pause)
         except StoreError as error:
-            self._say("decision told later", untold.job_key, error)
+            self._say("decision not postponed; it will be sent again later", untold.job_key, error)
 
     def _say(self, words: str, job_key: int, error: Exception) -> None:
         if self._report is not None and is_away(error):
@@ -165,10 +166,16 @@ class Gates:
         self._teller = None if engine is None else Teller(database, engine)
 
     async def list(
-        self, tenant_id: str, *, gate: str | None = None, entry_id: UUID | None = None, closed: bool = False
+        self,
+        tenant_id: str,
+        *,
+        gate: str | None = None,
+        entry_id: UUID | None = None,
+        closed: bool = False,
+        limit: int = 1000,
     ) -> list[HumanGate]:
         """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
-        return await self._book.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed)
+        return await self._book.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed, limit=limit)
 
     async def find(self, where: UUID, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Return the gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
@@ -181,12 +188,12 @@ class Gates:
         waiting = [gate for gate in gates if gate.closed_at is None]
         if len(waiting) > 1:
             names = ", ".join(f"{gate.gate} ({gate.token_id})" for gate in waiting)
-            raise RequestConflict(f"the entry {where} stands at several gates, name one of them: {names}")
+            raise RequestConflict(f"the entry {where} waits at several gates, name one of them: {names}")
         return waiting[0] if waiting else gates[-1]
 
     async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect."""
-        _require("the name of who takes it", by, _LONGEST_WORD)
+        require_text("the name of who takes it", by, _LONGEST_WORD)
 
         async def claim(connection: Connection, held: HumanGate) -> None:
             if held.claimed_by is None:
@@ -197,7 +204,7 @@ class Gates:
 
     async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Release a gate, no matter who claimed it: others must be able to when that person is away."""
-        _require("the name of who gives it back", by, _LONGEST_WORD)
+        require_text("the name of who gives it back", by, _LONGEST_WORD)
 
         async def release(connection: Connection, held: HumanGate) -> None:
             if held.claimed_by is not None and held.claimed_at is not None:
@@ -215,9 +222,9 @@ class Gates:
         Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
         or claimed by another person, and `NotFound`. The returned gate shows whether the engine has the decision.
         """
-        _require("the decision", decision, _LONGEST_WORD)
-        _require("the name of who decides", by, _LONGEST_WORD)
-        _require("the reason", reason, _LONGEST_REASON, empty=True)
+        require_text("the decision", decision, _LONGEST_WORD)
+        require_text("the name of who decides", by, _LONGEST_WORD)
+        require_text("the reason", reason, _LONGEST_REASON, empty=True)
         found = await self.find(where, tenant_id, gate=gate)
         tells = self._teller is not None and self._teller.engine_id == found.engine_id
 
@@ -281,7 +288,7 @@ def _open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
         raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
     if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
         raise RequestConflict(
-            f"{gate.gate} of entry {gate.entry_id} is in the hand of {gate.claimed_by}"
+            f"{gate.gate} of entry {gate.entry_id} is claimed by {gate.claimed_by}"
             f" since {_moment(gate.claimed_at)}; it can be released"
         )
     return gate
@@ -289,12 +296,3 @@ def _open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
 
 def _moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _require(name: str, text: str, longest: int, *, empty: bool = False) -> None:
-    if not empty and not text.strip():
-        raise InvocationInvalid(f"{name} is empty")
-    if len(text) > longest:
-        raise InvocationInvalid(f"{name} is longer than {longest} characters")
-    if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvocationInvalid(f"{name} holds characters that cannot be kept")

@@ -79,7 +79,8 @@ class GateJobs:
         waits = await self._deployments.waits(job.process_definition_key) or {}
         token = self._token(visit, self._gate(job, workflow, waits))
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
-        await self._park(job, replace(token, due=ends, input_hash=visit.reserved.hash))
+        same = await self._visits.identify(job, visit.reserved.hash)
+        await self._park(job, replace(token, due=ends, input_hash=same))
         # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
         return True
 
@@ -92,8 +93,8 @@ class GateJobs:
         return Gate(named or f"Update_{job.element_id}", job.element_id)
 
     async def _park(self, job: Job, token: ParkedToken) -> None:
-        earlier = await self._book.earlier(token)
-        if earlier is not None and await self._visits.is_certain(job):
+        earlier = None if token.input_hash is None else await self._book.earlier(token)
+        if earlier is not None:
             return await self._move(job, token, earlier)
         async with self._database.transaction() as connection:
             token_id, is_new = await self._runbook.park_in(connection, token)

@@ -1,1 +1,1 @@
-"""One job from push to return: claim, run, verdict, report. It asks an engine only through `job_commands`."""
+"""One job from push to return: claim, run, verdict, report. It knows an engine only as `JobCommands`."""

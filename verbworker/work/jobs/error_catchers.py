@@ -42,6 +42,18 @@ class ErrorCatchers:
             why = uncaught(job.element_id, thrown.code, step)
         return Incident(PermanentBusiness.kind, thrown.code, f"{thrown.message}; {why}")
 
+    async def judge_plain(self, job: Job, thrown: Thrown) -> Thrown | Incident:
+        """Return what `judge` does, but `thrown` if the definition is not on record: others deploy such models too."""
+        look_up = partial(self._look_up, job.process_definition_key, job.process_id)
+        try:
+            step = (await DATABASE_OR_ENGINE.run(look_up)).get(job.element_id)
+        except NotFound:
+            return thrown
+        if step is None or step.catches(thrown.code):
+            return thrown
+        why = uncaught(job.element_id, thrown.code, step)
+        return Incident(PermanentBusiness.kind, thrown.code, f"{thrown.message}; {why}")
+
     async def _catches(self, job: Job) -> Catches:
         """Return what a job's definition catches; empty if unknown. Waits while the database is unavailable."""
         look_up = partial(self._look_up, job.process_definition_key, job.process_id)

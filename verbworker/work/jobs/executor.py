@@ -44,6 +44,7 @@ from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Abandoned, JobVanished, Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
 from verbworker.work.jobs.perform import Transactional, VerbRun
+from verbworker.work.jobs.plain import PlainJobs, plain_variables
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
@@ -73,7 +74,7 @@ class Executor:
         frames: Frames,
         databases: Databases,
         leases: Leases,
-        performance: VerbRun,
+        verb_run: VerbRun,
         *,
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
@@ -87,7 +88,7 @@ class Executor:
         self._identity = identity or InstanceIdentity(Instances(databases.control))
         self._gates = GateStore(databases.control)
         self._leases = leases
-        self._performance = performance
+        self._verb_run = verb_run
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
@@ -95,8 +96,9 @@ class Executor:
         # Keys that we create are never reused for another job, so only the engine's keys need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
-        self._popping = Verdicts(frames, self._guard)
-        self._transactional = Transactional(databases.verbs, frames, performance, engine, self._popping)
+        self._verdicts = Verdicts(frames, self._guard)
+        self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
+        self._plain = PlainJobs(frames, verb_run, self._error_catchers, self._persist, judge)
         self._returns = JobResults(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
@@ -104,22 +106,24 @@ class Executor:
         """Execute one delivery. A job it cannot finish is redelivered, by its sweep if not by the engine."""
         began = asyncio.get_running_loop().time()
         claim: Claim | None = None
-        with self._tracer.job(job) as span:
+        parent = await self._tracer.find_parent(job)
+        with self._tracer.job(job, parent) as span:
             try:
                 reach(Point.DELIVERED)
-                reserved = JobVariables.of(job)
+                task = self._registry.find_task(job.type)
+                reserved = JobVariables.of(job) if task is None else plain_variables(job)
                 claim, profile = await self._claim(job, reserved, began)
                 if claim is None:
                     span.record_end("not claimed")
                     return
                 span.record_claim(claim)
                 reach(Point.PUSHED)
-                with self._leases.beating(claim, job, began) as life:
+                with self._leases.keep_lease(claim, job, began) as life:
                     outcome = await self._run(life, reserved, profile)
                     stored = await self._pop(life, outcome)
                     reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                     await self._return(life, stored)
-                    span.record_end(type(stored).__name__.lower())
+                    span.record_end(type(stored).__name__.lower(), getattr(stored, "kind", None))
                     reach(Point.RETURNED)
             except (DuplicateInstance, JobVanished, StepMovedOn) as error:
                 span.record_end("job gone")
@@ -138,7 +142,10 @@ class Executor:
                 await self._returns.unbegun(job, "the database is away")
             except Exception:
                 span.record_end("bug")
-                _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
+                _log.exception(
+                    "job failed with an unexpected error; it will be redelivered",
+                    extra={"job_key": job.key, "verb": job.type},
+                )
             else:
                 metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
@@ -170,7 +177,7 @@ class Executor:
         return await self._frames.push(delivery) or await self._redelivery.settle(delivery, reserved), profile
 
     def _delivery(self, job: Job, reserved: JobVariables, profile: JobProfile) -> Delivery:
-        verb = self._registry.find(job.type)
+        verb = self._registry.find(job.type) or self._registry.find_task(job.type)
         return Delivery(
             job=job,
             instance_uid=reserved.instance_uid,
@@ -180,14 +187,21 @@ class Executor:
             max_runs=verb.max_runs if verb else 5,
             idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
             idempotency_key=profile.key or idempotency_key(self._frames.engine_id, job),
-            retries=self._policy(job, profile.terms).retry.maximum_attempts,
+            retries=self._retries(job, profile.task_profile),
             input_hash=reserved.hash,
         )
 
-    def _policy(self, job: Job, terms: TaskProfile) -> Policy:
-        verb = self._registry.find(job.type)
-        if terms.policy is not None:
-            return terms.policy
+    def _retries(self, job: Job, task_profile: TaskProfile) -> int:
+        task = self._registry.find_task(job.type)
+        # Nothing is woven into the model of a plain task: without a policy, its own retries count.
+        if task is not None and task.policy is None:
+            return max(job.retries, 1)
+        return self._policy(job, task_profile).retry.maximum_attempts
+
+    def _policy(self, job: Job, task_profile: TaskProfile) -> Policy:
+        verb = self._registry.find(job.type) or self._registry.find_task(job.type)
+        if task_profile.policy is not None:
+            return task_profile.policy
         if verb is None:
             return DEFAULT_POLICY
         return self._registry.policy_of(verb, self._registry.workflow_of(job.process_id))
@@ -196,7 +210,9 @@ class Executor:
 
     async def _run(self, life: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
-        job, claim, policy = life.job, life.claim, self._policy(life.job, profile.terms)
+        job, claim, policy = life.job, life.claim, self._policy(life.job, profile.task_profile)
+        if (task := self._registry.find_task(job.type)) is not None:
+            return await self._plain.run(task, life, policy)
         try:
             profile.check_known()
             instance = await self._identity.admit(job, reserved, claim.instance)
@@ -212,7 +228,9 @@ class Executor:
             head = None
             if claim.input_known and not claim.input_is_head and reserved.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, reserved.instance_uid)).content
-            entered = enter(job, reserved, claim, self._registry, ring=self._ring, head=head, terms=profile.terms)
+            entered = enter(
+                job, reserved, claim, self._registry, ring=self._ring, head=head, task_profile=profile.task_profile
+            )
             await self._profiles.check(job, profile, entered.instance)
             _within_schedule(claim, policy)
             entered = await self._add_inputs(entered)
@@ -224,16 +242,19 @@ class Executor:
         except StepDone as error:
             return await error.guard.repeat(job, claim, error.twin)
         except Exception as error:
-            _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
+            verb = self._registry.find(job.type)
             failed = self._judge(
                 error,
-                self._registry.find(job.type),
+                verb,
                 policy,
                 attempt=claim.runs,
                 retries_left=claim.retries_left,
                 jitter=random.random(),  # spreads retries, decides nothing
             )
-            return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
+            if isinstance(failed, Thrown):
+                failed = await self._error_catchers.judge(job, failed)
+            self._verb_run.log_failure(error, failed, verb, {"verb": job.type, "job_key": job.key})
+            return failed
 
     async def _add_inputs(self, entered: AdmittedJob) -> AdmittedJob:
         """Return the job with its decisions and messages; runs no statement for processes that have neither."""
@@ -246,7 +267,7 @@ class Executor:
     async def _run_external(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
         """Call an external verb, whose frame is durable already, and store the verdict as soon as the call returns."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
-        answer = await self._performance.perform(entered, claim, life, limit, None)
+        answer = await self._verb_run.perform(entered, claim, life, limit, None)
         reach(Point.PERFORMED)
         completed = leave(entered, answer)
         merged: list[Completed] = []
@@ -255,7 +276,7 @@ class Executor:
             if await self._frames.pop_completed(verdict(entered, claim, completed, entered.base_hash)):
                 return True
             async with self._databases.control.transaction() as connection:
-                merged.append(await self._popping.merge_in(connection, entered, claim, answer))
+                merged.append(await self._verdicts.merge_in(connection, entered, claim, answer))
             return True
 
         try:
@@ -294,7 +315,7 @@ class Executor:
 
         async def write_once() -> bool:
             nonlocal is_first
-            if not is_first and await self._popping.find_state(claim) is not FrameState.STARTED:
+            if not is_first and await self._verdicts.find_state(claim) is not FrameState.STARTED:
                 return True
             is_first = False
             return await write()

@@ -2,68 +2,83 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor as Threads
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
-from typing import Any, cast
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from verbworker import metrics
 from verbworker.background.poll_loop import is_being_cancelled
 from verbworker.contract.policy import Policy
-from verbworker.contract.verb import Act, Call, Db, Mode
-from verbworker.engine.protocol import same_database
+from verbworker.contract.verb import Act, Call, Db, Mode, Result, Verb
+from verbworker.engine.protocol import PreparedCompletion, SameDatabase, same_database
 from verbworker.errors import (
     EngineError,
     Fenced,
     OutcomeUnknown,
+    PermanentContract,
     StoreUnavailable,
     TransientExternal,
     VerbworkerError,
     WorkerStopping,
 )
-from verbworker.job.current_verb import performed_verb, performing
+from verbworker.job.classify import Failed
+from verbworker.job.current_verb import performing
+from verbworker.job.error_place import locate_error
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, FrameState
-from verbworker.job.outcome import Completed
-from verbworker.payload.boundary import AdmittedJob, afresh, variables_of
+from verbworker.job.outcome import Completed, Incident, Retry
+from verbworker.payload.boundary import AdmittedJob, afresh, leave, variables_of
+from verbworker.profile.task_profile import HEADER
 from verbworker.retrying import VERB_TRANSACTION
-from verbworker.stores.database import Connection, Database, plan_by_key
+from verbworker.stores.database import Connection, Database, LazyTransaction, plan_by_key
 from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
-from verbworker.work.jobs.verdicts import Verdicts
+from verbworker.work.jobs.containment import contain_run, contain_thread
+from verbworker.work.jobs.verdicts import Verdicts, verdict
 
 _log = logging.getLogger(__name__)
 _verb_log = logging.getLogger("verbworker.verb")
+
+Answer = TypeVar("Answer")
 
 
 class VerbRun:
     """Runs verbs: async ones on the loop, sync ones on a thread each."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, *, tracebacks: bool = False) -> None:
         self._threads = threads
+        self._tracebacks = tracebacks
 
     async def perform(
         self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta, connection: Db | None
     ) -> object:
         """Call the verb and return its answer. A job that has been stopped starts nothing."""
-        if life.ended is not None:
-            raise _stop_error(life.ended, entered, begun=False)
         call = _call(entered, claim, limit, connection)
+        return await self.run_within(limit, life, entered.verb.mode, partial(self._ask_and_act, entered, claim, call))
+
+    async def run_within(
+        self, limit: timedelta, life: RunningJob, mode: Mode, work: Callable[[], Coroutine[Any, Any, Answer]]
+    ) -> Answer:
+        """Do the work of a job within its time. A job that has been stopped starts nothing."""
+        if life.ended is not None:
+            raise _stop_error(life.ended, mode, begun=False)
         scope = asyncio.timeout(limit.total_seconds())
         life.due = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
             async with scope:
                 with life.inside(scope):
-                    return await self._ask_and_act(entered, claim, call)
+                    return await work()
         except TimeoutError as error:
             if life.ended is not None:
-                raise _stop_error(life.ended, entered, begun=True) from error
-            if scope.expired() and entered.verb.mode is Mode.EXTERNAL:
+                raise _stop_error(life.ended, mode, begun=True) from error
+            if scope.expired() and mode is Mode.EXTERNAL:
                 raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
             raise
         except asyncio.CancelledError as error:
@@ -79,21 +94,45 @@ class VerbRun:
             answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
             if answer is not None:
                 return answer
-        return await self.invoke(entered.verb.act, entered.case, call)
+        return await self.act(entered.verb, entered.case, call)
 
-    async def invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+    async def act(self, verb: Verb, case: BaseModel, call: Call) -> object:
+        """Call a verb's function between its hooks; a hook that raises fails the run."""
+        for hook in verb.before:
+            _require_nothing(verb, await self.invoke(hook, case, call))
+        answer = await self.invoke(verb.act, case, call)
+        for hook in verb.after:
+            result = answer if isinstance(answer, Result) else Result(cast(BaseModel, answer))
+            _require_nothing(verb, await self.invoke(hook, result, call))
+        return answer
+
+    async def invoke(self, act: Act, case: object, call: Call) -> object:
         """Call one function of a verb's author, on a thread if it is not async.
 
         Its exceptions affect only its own job: one that would end the process becomes `TransientExternal`.
         """
         with performing(call.verb):
-            return await _contain(self._invoke(act, case, call))
+            return await contain_run(self._invoke(act, case, call))
 
-    async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+    async def _invoke(self, act: Act, case: object, call: Call) -> object:
         arguments = act.arguments(case, call)
         if act.is_async:
             return await act.function(**arguments)
-        call_it = partial(copy_context().run, _on_thread, act.function, arguments)
+        return await self._run_on_thread(act.function, arguments)
+
+    async def invoke_task(self, name: str, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Await a plain task as `invoke` awaits a verb."""
+        with performing(name):
+            return cast(Answer, await contain_run(work))
+
+    async def call_by_names(self, function: Callable[..., Any], arguments: dict[str, Any]) -> object:
+        """Call a function of a plain task, on a thread if it is not async."""
+        if iscoroutinefunction(function):
+            return await function(**arguments)
+        return await self._run_on_thread(function, arguments)
+
+    async def _run_on_thread(self, function: Callable[..., object], arguments: dict[str, object]) -> object:
+        call_it = partial(copy_context().run, partial(contain_thread, function, **arguments))
         thread = asyncio.get_running_loop().run_in_executor(self._threads, call_it)
         thread.add_done_callback(_hear)
         try:
@@ -103,17 +142,31 @@ class VerbRun:
             await asyncio.wait([thread])
             raise
 
+    def log_failure(self, error: Exception, failed: Failed, verb: Verb | None, about: Mapping[str, object]) -> None:
+        """Log why a run failed: the exception's type and place; its message only in a traceback, if that is wanted."""
+        module = verb.act.function.__module__ if verb else ""
+        fields = {**about, "code": failed.code, **locate_error(error, module).fields()}
+        match failed:
+            case Retry():
+                level = logging.WARNING
+            case Incident():
+                level = logging.ERROR
+            case _:  # an answer of the domain, or an outage that is reported by itself
+                _log.info("run failed", extra=fields)
+                return
+        _log.log(level, "run failed", exc_info=error if self._tracebacks else None, extra=fields)
+
 
 class Transactional:
     """Runs verbs in a transaction of their own. An engine in the same database needs no further command."""
 
     def __init__(
-        self, database: Database, frames: Frames, performance: VerbRun, engine: object, popping: Verdicts
+        self, database: Database, frames: Frames, verb_run: VerbRun, engine: object, verdicts: Verdicts
     ) -> None:
         self._database = database
         self._frames = frames
-        self._performance = performance
-        self._popping = popping
+        self._verb_run = verb_run
+        self._verdicts = verdicts
         self._engine = same_database(engine, database)
 
     async def run(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
@@ -127,71 +180,93 @@ class Transactional:
         return await VERB_TRANSACTION.run(attempt)
 
     async def _attempt(self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta) -> Completed:
-        completed: Completed | None = None
-        wake: Callable[[], None] | None = None
+        end = _VerbEnd(self._frames, self._verdicts, self._engine, entered, claim)
         try:
-            async with self._database.transaction() as connection:
-                db = GuardedConnection(connection)
-                answer = await self._performance.perform(entered, claim, life, limit, db)
+            async with self._database.lazy_transaction() as transaction:
+                db = GuardedConnection(transaction.connection, transaction.begin)
+                answer = await self._verb_run.perform(entered, claim, life, limit, db)
                 reach(Point.PERFORMED)
-                await plan_by_key(connection)
-                completed = await self._popping.pop_in(connection, entered, claim, answer)
-                wake = await self._move(connection, claim, completed)
+                completed = await end.store(transaction, answer)
         except StoreUnavailable:
             # The commit may have happened. Looking is the only way to know.
-            state = await self._popping.find_state(claim)
+            state = await self._verdicts.find_state(claim)
             metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
-            if state is not FrameState.COMPLETED or completed is None:
+            if state is not FrameState.COMPLETED or end.completed is None:
+                end.drop()
                 raise
-        if wake is not None:
-            life.is_told = True
-            wake()
+            completed = end.completed
+        except BaseException:
+            end.drop()
+            raise
+        life.is_told = end.has_moved
+        end.wake()
         return completed
 
-    async def _move(self, connection: Connection, claim: Claim, completed: Completed) -> Callable[[], None] | None:
-        """Move the token and acknowledge the frame if the engine shares the database; a refused move is sent later."""
+
+class _VerbEnd:
+    """The end of a transactional verb: its verdict and, in an engine of the same database, the completed job."""
+
+    def __init__(
+        self, frames: Frames, verdicts: Verdicts, engine: SameDatabase | None, entered: AdmittedJob, claim: Claim
+    ) -> None:
+        self._frames = frames
+        self._verdicts = verdicts
+        self._engine = engine
+        self._entered = entered
+        self._claim = claim
+        self._move: PreparedCompletion | None = None
+        self.completed: Completed | None = None
+        self.has_moved = False
+
+    async def store(self, transaction: LazyTransaction, answer: object) -> Completed:
+        """Store the verdict, in one statement if possible. A verb that wrote nothing needs no transaction around it."""
+        entered, claim = self._entered, self._claim
+        completed = self.completed = leave(entered, answer)
+        row = verdict(entered, claim, completed, entered.base_hash)
         if self._engine is None:
-            return None
+            if await self._frames.pop_completed_in(transaction.connection, row):
+                return completed
+        else:
+            self._move = await self._engine.prepare_completion(claim.job_key, variables_of(completed))
+            match await self._move.finish_in(transaction.connection, self._frames.columns_of(row)):
+                case "done":
+                    self.has_moved = True
+                    return completed
+                case "fenced":
+                    raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        self.completed = None
+        connection = await transaction.begin()
+        await plan_by_key(connection)
+        completed = await self._verdicts.pop_in(connection, entered, claim, answer)
+        await self._move_in(connection, completed)
+        self.completed = completed
+        return completed
+
+    async def _move_in(self, connection: Connection, completed: Completed) -> None:
+        """Complete the job and acknowledge the frame; a refused move is sent later."""
+        if self._engine is None:
+            return
+        self.drop()
+        self._move = await self._engine.prepare_completion(self._claim.job_key, variables_of(completed))
         try:
-            wake = await self._engine.complete_in(connection, claim.job_key, variables_of(completed))
+            await self._move.save_in(connection)
         except EngineError as error:
-            _log.info("not moved together", extra={"job_key": claim.job_key, "reason": str(error)})
-            return None
-        await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
-        return wake
+            _log.info("not moved together", extra={"job_key": self._claim.job_key, "reason": str(error)})
+            return
+        await self._frames.acknowledge_in(connection, {self._claim.job_key: "ok"})
+        self.has_moved = True
 
+    def wake(self) -> None:
+        """Hand the new jobs out after the commit."""
+        if self._move is not None:
+            move, self._move = self._move, None
+            move.end(is_saved=self.has_moved)
 
-def contain_exits() -> None:
-    """Keep the tasks of verbs from ending the process: an exit there would end the running loop itself."""
-
-    def make_task(
-        loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | Generator[Any, None, Any], /, **options: Any
-    ) -> asyncio.Task[Any]:
-        is_verbs = performed_verb() is not None and isinstance(work, Coroutine)
-        return asyncio.Task(_contain(cast(Coroutine[Any, Any, Any], work)) if is_verbs else work, loop=loop, **options)
-
-    asyncio.get_running_loop().set_task_factory(make_task)
-
-
-async def _contain(work: Coroutine[Any, Any, object]) -> object:
-    """Await a part of a verb; what would end the process is raised as `TransientExternal`."""
-    try:
-        return await work
-    except (Exception, asyncio.CancelledError):
-        raise
-    except BaseException as error:
-        if not _is_running():
-            raise  # the loop is gone, and this coroutine is being torn down
-        name = type(error).__name__
-        raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
-
-
-def _on_thread(function: Callable[..., object], arguments: dict[str, object]) -> object:
-    try:
-        return function(**arguments)
-    except StopIteration as error:
-        # A future cannot hold StopIteration, and its awaiter would wait forever.
-        raise RuntimeError("the verb raised StopIteration") from error
+    def drop(self) -> None:
+        """Withdraw what was not committed, as far as this process knows."""
+        if self._move is not None:
+            move, self._move = self._move, None
+            move.end(is_saved=False)
 
 
 def _hear(thread: "asyncio.Future[object]") -> None:
@@ -214,23 +289,29 @@ def _call(entered: AdmittedJob, claim: Claim, limit: timedelta, connection: Db |
         connection=connection,
         decisions=entered.decisions,
         messages=entered.messages,
+        headers=_static_headers(entered.job.headers),
     )
 
 
-def _is_running() -> bool:
-    try:
-        return asyncio.current_task() is not None
-    except RuntimeError:
-        return False
+def _static_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the headers that the author of a model wrote, without what deploying added."""
+    return {name: text for name, text in headers.items() if name != HEADER} if HEADER in headers else headers
 
 
-def _stop_error(reason: StopReason, entered: AdmittedJob, *, begun: bool) -> VerbworkerError:
+def _require_nothing(verb: Verb, answer: object) -> None:
+    if answer is not None:
+        raise PermanentContract(
+            f"a hook of {verb.name} returned {type(answer).__name__}; a hook returns nothing", code="HookInvalid"
+        )
+
+
+def _stop_error(reason: StopReason, mode: Mode, *, begun: bool) -> VerbworkerError:
     match reason:
         case StopReason.LOST:
             return Fenced("another worker claimed the job while the verb ran")
         case StopReason.GONE:
             return JobVanished("the engine dropped the job while the verb ran")
-        case StopReason.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
+        case StopReason.SHUTDOWN if mode is Mode.TRANSACTIONAL or not begun:
             return WorkerStopping("the worker shut down, and nothing of this run is left", code="Shutdown")
         case StopReason.SHUTDOWN:  # pragma: no branch  # there is no other
             return Abandoned("the worker shut down while an external call may be under way")

@@ -46,6 +46,7 @@ class _Place:
 
 
 _UNKNOWN = _Place()
+_ONLY_VISIT = bytes(32)  # where a payload's hash would identify the visit
 
 
 class StepMovedOn(VerbworkerError):
@@ -110,7 +111,7 @@ class StepGuard:
 
     async def check_in(self, connection: Connection, job: Job, instance_uid: UUID, input_hash: bytes) -> None:
         """Raise `StepDone` if the step was completed while it ran. The caller holds the payload's head."""
-        place = await self._place_of(job)
+        place = await self._place_of(job, connection)
         if place.is_shared:
             return
         for twin in await self._steps.twins_in(connection, job, instance_uid, input_hash, is_once=place.is_once):
@@ -134,7 +135,7 @@ class StepGuard:
         is_unknown = twin.state is FrameState.STARTED or twin.fail_code == "JobGone"
         if is_unknown and twin.mode == "external" and (twin.on_unknown == "hold" or not twin.is_remembered):
             raise PermanentContract(
-                f"the step was begun under job {twin.job_key} and may have reached the outside; it is not repeated",
+                f"the step was started under job {twin.job_key} and may have reached the outside; it is not repeated",
                 code="OutcomeUnknown",
             )
         key = await self._steps.succeed(claim, twin)
@@ -152,13 +153,18 @@ class StepGuard:
         For a model that is not recorded nothing is certain.
         """
         for twin in twins:
-            if twin.state is not FrameState.COMPLETED or twin.acked_at is None:
+            if twin.state is not FrameState.COMPLETED:
                 continue
-            # Handed out before the other was acknowledged: both jobs existed at the same time.
-            is_beside = is_known and job.activated_ms <= twin.acked_at.timestamp() * 1000
+            if twin.acked_at is None:
+                # Its answer decides: a job that is gone was either completed or lost, and then this one replaces it.
+                raise TransientInfrastructure(
+                    f"the engine has not confirmed the verdict of job {twin.job_key} yet", code="StepBusy"
+                )
+            # Handed out before the engine completed the other: both jobs existed at the same time.
+            is_beside = is_known and twin.is_confirmed and job.activated_ms <= twin.acked_at.timestamp() * 1000
             if not is_beside and not await self._steps.is_cleared(claim):
                 raise PermanentContract(
-                    f"job {twin.job_key} did this step with the same input, and two tokens may stand at"
+                    f"job {twin.job_key} did this step with the same input, and two tokens may be at"
                     f" {job.element_id}: release this job if it is another token's, else complete it by hand",
                     code="StepAmbiguous",
                 )
@@ -175,11 +181,11 @@ class StepGuard:
                 code="StepAmbiguous",
             )
 
-    async def _place_of(self, job: Job) -> _Place:
+    async def _place_of(self, job: Job, on: Connection | None = None) -> _Place:
         """Return what the deployed model states about a job's element."""
         key, now = job.process_definition_key, asyncio.get_running_loop().time()
         if key not in self._models and now >= self._missing_until.get(key, now):
-            content = await self._deployments.content(key)
+            content = await self._deployments.content(key, on=on)
             if content is None:
                 self._missing_until[key] = now + _LOOK_AGAIN_S
             else:
@@ -228,26 +234,37 @@ def _places_in(content: bytes, process_id: str) -> dict[str, _Place]:
 
 
 class VisitIdentity:
-    """Knows for which elements of the deployed models the payload identifies the visit.
+    """Identifies the visits of tokens to the elements of deployed models.
 
-    A broker that lost its last records leads a token to an element again, under other keys. Every step changes the
-    payload, so a token that really returns brings another one, unless it can return without a step, or two tokens can
-    arrive.
+    A broker that lost its last records leads a token to an element again, under other keys. An element that is entered
+    once is visited once, whatever other branches wrote meanwhile. Elsewhere every step changes the payload, so a token
+    that really returns brings another one, unless it can return without a step, or two tokens can arrive.
     """
 
     def __init__(self, deployments: Deployments) -> None:
         self._deployments = deployments
-        self._known: dict[int, frozenset[str]] = {}
+        self._known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
-    async def is_certain(self, job: Job) -> bool:
-        """Return whether the same payload at a job's element is the same visit; False if that is unknown."""
+    async def identify(self, job: Job, payload: bytes, on: Connection | None = None) -> bytes | None:
+        """Return what the same visit of a job's element has in common under every key; None if that is unknown."""
         key = job.process_definition_key
         if key not in self._known:
-            content = await self._deployments.content(key)
+            content = await self._deployments.content(key, on=on)
             if content is None:
-                return False
-            self._known[key] = certain_in(content, job.process_id)
-        return job.element_id in self._known[key]
+                return None
+            self._known[key] = single_visits_in(content, job.process_id), certain_in(content, job.process_id)
+        once, certain = self._known[key]
+        if job.element_id in once:
+            return _ONLY_VISIT
+        return payload if job.element_id in certain else None
+
+
+def single_visits_in(content: bytes, process_id: str) -> frozenset[str]:
+    """Return the elements that an instance enters at most once, those with listeners included."""
+    try:
+        return once_nodes(_process_in(content, process_id), listeners=True)
+    except (ModelError, StopIteration, TooEntangled):
+        return frozenset()
 
 
 def _process_in(content: bytes, process_id: str) -> Process:

@@ -8,15 +8,15 @@ from verbworker.job.job import Job
 from verbworker.payload.boundary import JobVariables
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.profile.task_profile import HEADER, NO_TERMS, TaskProfile
+from verbworker.profile.task_profile import HEADER, NO_TASK_PROFILE, TaskProfile
 from verbworker.stores.task_profiles import TaskProfileStore
 
 
 @dataclass(frozen=True, slots=True)
 class JobProfile:
-    """The profile of one job, read once. A job of a model without one has `NO_TERMS` and no definition."""
+    """The profile of one job, read once. A job of a model without one has `NO_TASK_PROFILE` and no definition."""
 
-    terms: TaskProfile = NO_TERMS
+    task_profile: TaskProfile = NO_TASK_PROFILE
     definition_id: str | None = None
     key: str | None = None  # from the task's template; None leaves the key to the runtime
     key_error: Failure | None = None  # a frame needs a key before anything may fail, so this is raised later
@@ -41,15 +41,15 @@ class TaskProfiles:
         process = await self._book.of(job)
         if process is None:
             return JobProfile(is_unknown=HEADER in job.headers)
-        terms = process.task(job.element_id)
-        if terms.key is None:
-            return JobProfile(terms, process.definition_id)
-        visit = await self._book.visit(job) if terms.counts_steps else 1
+        task_profile = process.task(job.element_id)
+        if task_profile.key is None:
+            return JobProfile(task_profile, process.definition_id)
+        visit = await self._book.visit(job) if task_profile.counts_steps else 1
         try:
-            key = terms.idempotency_key(job, _state(reserved), visit=visit)
+            key = task_profile.idempotency_key(job, _state(reserved), visit=visit)
         except Failure as error:
-            return JobProfile(terms, process.definition_id, key_error=error)
-        return JobProfile(terms, process.definition_id, key)
+            return JobProfile(task_profile, process.definition_id, key_error=error)
+        return JobProfile(task_profile, process.definition_id, key)
 
     async def check(self, job: Job, profile: JobProfile, instance: InstanceFacts) -> None:
         """Check that a job with a checked payload fits its profile; raises `PermanentContract`."""
@@ -60,7 +60,7 @@ class TaskProfiles:
         began = await self._book.definition_of(instance.definition_key)
         if began != profile.definition_id:
             raise PermanentContract(
-                f"the instance began under the definition {began or 'without a profile'}, and this job is of"
+                f"the instance was started under the definition {began or 'without a profile'}, and this job is of"
                 f" {profile.definition_id}",
                 code="AmeideDefinitionMismatch",
             )

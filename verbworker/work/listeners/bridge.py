@@ -40,15 +40,17 @@ class Bridge:
 
     async def park(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the engine is about to wait."""
-        waits = await self._waits(visit)
+        waits = await self._waits(connection, visit)
         here = waits[visit.job.element_id]
         reason, key = f"Awaiting {here.name}", self._key(here, visit.instance)
         token = visit.token(_kind(here), reason, message=here.message, key=key)
         known = due(waits, visit.job.element_id, visit.job.variables, datetime.now(UTC))
-        is_certain = here.message is not None and await self._visits.is_certain(visit.job)
-        token = replace(token, due=known, input_hash=visit.reserved.hash if is_certain else None)
-        await self._runbook.park_in(connection, token)
-        is_back = is_certain and await self._wait_again(connection, visit, token)
+        same = await self._visits.identify(visit.job, visit.reserved.hash, connection)
+        token = replace(token, due=known, input_hash=same)
+        _, is_new = await self._runbook.park_in(connection, token)
+        is_back = here.message is not None and same is not None and await self._wait_again(connection, visit, token)
+        if same is not None and (is_new or is_back):
+            await self._runbook.displace_in(connection, token)
         detail = _detail(visit, here, wait=token.kind.value, reason=reason, correlation_key=key)
         await self._append(connection, visit, Kind.PARKED, detail, again=is_back)
         return True
@@ -64,7 +66,7 @@ class Bridge:
 
     async def unpark(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the awaited event has arrived."""
-        waits = await self._waits(visit)
+        waits = await self._waits(connection, visit)
         here = waits[visit.job.element_id]
         is_told = await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED))
         closed = await self._runbook.unpark_in(
@@ -84,7 +86,7 @@ class Bridge:
 
     async def record_boundary(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that a boundary event has fired; an interrupting one ends every wait inside its activity."""
-        waits = await self._waits(visit)
+        waits = await self._waits(connection, visit)
         element_id = visit.job.element_id
         here = waits[element_id]
         if here.kind in (Wait.TIMER, Wait.EXTERNAL_SIGNAL):
@@ -150,8 +152,8 @@ class Bridge:
             return None
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
-    async def _waits(self, visit: JobVisit) -> Waits:
-        waits = await self._deployments.waits(visit.job.process_definition_key)
+    async def _waits(self, connection: Connection, visit: JobVisit) -> Waits:
+        waits = await self._deployments.waits(visit.job.process_definition_key, on=connection)
         if waits is None:
             raise TransientInfrastructure(
                 f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"

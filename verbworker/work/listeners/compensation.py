@@ -61,7 +61,7 @@ class CompensationJobs:
         registry: Registry,
         engine: Engine,
         databases: Databases,
-        performance: VerbRun,
+        verb_run: VerbRun,
         *,
         owner: UUID,
         lease: timedelta = timedelta(seconds=30),
@@ -76,7 +76,7 @@ class CompensationJobs:
         self._registry = registry
         self._engine = engine
         self._databases = databases
-        self._performance = performance
+        self._verb_run = verb_run
         self._ring = ring
         self._tracer = tracer
         self._jobs = InternalJobs(databases.control, engine, identity)
@@ -136,7 +136,7 @@ class CompensationJobs:
             self._frames,
             self._databases,
             self._leases,
-            self._performance,
+            self._verb_run,
             ring=self._ring,
             tracer=self._tracer,
             judge=judge,
@@ -162,10 +162,16 @@ class CompensationJobs:
         except JobGone:
             return True  # our twin was first, or the instance was cancelled
         except EngineUnavailable as error:
-            _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+            _log.warning(
+                "steps are undone, but the engine could not be reached",
+                extra={"job_key": job.key, "reason": str(error)},
+            )
             return False
         except EngineError as error:
-            _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+            _log.error(
+                "steps are undone, but the engine refused the completion",
+                extra={"job_key": job.key, "reason": str(error)},
+            )
             return False
         return True
 

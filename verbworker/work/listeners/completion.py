@@ -8,6 +8,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PayloadIntegrityError, StoreError
 from verbworker.job.job import PAYLOAD, RESERVED, Job
+from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
 from verbworker.model.weave import COMPLETE
 from verbworker.payload.boundary import open_payload, owner
@@ -39,11 +40,13 @@ class Completion:
         *,
         ring: KeyRing | None = None,
         concurrency: int = 16,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._registry = registry
         self._reception = reception
         self._cancelling = cancelling
         self._ring = ring
+        self._tracer = tracer
         self._runbook = Runbook(database)
         self.concurrency = concurrency
 
@@ -56,21 +59,25 @@ class Completion:
     async def serve(self, job: Job) -> bool:
         """End the entry of an instance that reached its end; return False if the job must be redelivered."""
         overtaken: list[UUID] = []
+        ended: list[tuple[UUID, str]] = []
 
         async def complete(connection: Connection, visit: JobVisit) -> bool:
             # The first request to end decides how the entry ends; the engine has not ended the instance yet.
             if await self._runbook.is_cancelling_in(connection, visit.instance.entry_id):
                 overtaken.append(visit.instance.entry_id)
                 return False
-            await self._complete(connection, visit)
+            ended[:] = await self._complete(connection, visit)
             return True
 
         is_answered = await self._reception.receive(job, complete)
+        for entry_id, status in ended:
+            await self._tracer.record_case_end(entry_id, status)
         for entry_id in overtaken:
             await self._cancel(entry_id)
         return is_answered
 
-    async def _complete(self, connection: Connection, visit: JobVisit) -> None:
+    async def _complete(self, connection: Connection, visit: JobVisit) -> list[tuple[UUID, str]]:
+        """End the entry; return it with its status if this call ended it."""
         job, entry_id = visit.job, visit.instance.entry_id
         workflow = owner(job, visit.instance, self._registry)
         await self._check(connection, visit, workflow)
@@ -86,13 +93,22 @@ class Completion:
             "payload_hash": digest(head.content),
             "flags": flags,
         }
+        named = workflow.outcome_name(flags)
+        if named is not None:
+            detail["outcome"] = named
         undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
         if undone:
-            done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
-            text = "what was done has been undone"
-            detail |= {"result": "err", "code": "Compensated", "text": text, "done": done, "undone": undone}
+            detail |= {
+                "done": await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED),
+                "undone": undone,
+            }
+            if named is None:
+                # The case says no more than that; with an outcome of its own it ended as its process intends.
+                detail |= {"result": "err", "code": "Compensated", "text": "what was done has been undone"}
         outcome = canonical(workflow.outcome_of(payload.data))
-        await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail)
+        if not await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail):
+            return []
+        return [(entry_id, "failed" if undone else "completed")]
 
     async def _check(self, connection: Connection, visit: JobVisit, workflow: WorkflowVerb) -> None:
         """Check that the engine's final payload is what the last step, or a step before it, left."""
@@ -101,7 +117,9 @@ class Completion:
         seal = seal_of(workflow, self._ring)
         seal.check(reserved.content, reserved.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
         if not await payloads.is_known_in(connection, visit.instance_uid, reserved.hash):
-            raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
+            raise PayloadIntegrityError(
+                "the payload does not match any version of this instance", code="PayloadForeign"
+            )
 
     async def _cancel(self, entry_id: UUID) -> None:
         try:

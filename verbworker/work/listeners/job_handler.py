@@ -248,7 +248,7 @@ class InternalJobs:
         except StoreError as error:
             _log.error("the database refuses a job", extra={**_about(job), "reason": str(error)})
         except Exception:
-            _log.exception("a bug in a job handler; the job is delivered again", extra=_about(job))
+            _log.exception("job failed with an unexpected error; it will be redelivered", extra=_about(job))
         return False
 
     async def stop(self, job: Job, error: PermanentContract | TransientInfrastructure) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 from datetime import timedelta
+from uuid import UUID
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
@@ -9,7 +10,8 @@ from verbworker.contract.message import Addressee, Burial, Undeliverable, addres
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Signal
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
-from verbworker.retrying import Pauses
+from verbworker.job.trace import UNTRACED, SentMessage, Tracer
+from verbworker.retrying import MESSAGE_LOOKS, MESSAGE_SENDS, Pauses
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
 
@@ -18,9 +20,7 @@ _log = logging.getLogger(__name__)
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
 _STRAND_EVERY = 10.0  # seconds; expired messages are in no hurry
-_SLOWEST_LOOK = 10.0  # how long a case may wait for a message that came before it
-_SLOWEST_SEND = 30.0  # how long after an outage of the engine
-_EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read it")
+_EXPIRED = Undeliverable(Burial.EXPIRED, "it expired before a case read it")
 _ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
 _NOBODY = Undeliverable(Burial.NO_CASE, "no case waits for it")
 
@@ -62,6 +62,7 @@ class MessageDelivery:
         every: float = 1.0,
         slack: timedelta = SLACK,
         tenant: str | None = None,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._addressing = Addressing(registry, inbox)
         self._inbox = inbox
@@ -69,6 +70,7 @@ class MessageDelivery:
         self._engine = engine
         self._slack = slack
         self._tenant = tenant
+        self._tracer = tracer
         self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
 
     async def tidy(self) -> None:
@@ -92,17 +94,19 @@ class MessageDelivery:
             await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
             return
         match await self._addressing.find(claimed, is_last_look=claimed.is_over):
-            case Addressee(instance_uid=instance_uid):
+            case Addressee(instance_uid=instance_uid, entry_id=entry_id):
                 if await self._inbox.aim(claimed, instance_uid):
-                    await self._publish(claimed)
+                    await self._publish(claimed, entry_id)
             case Undeliverable() as why:
                 await self.bury(claimed, why)
             case None:
-                await self._wait(claimed, "no case has its key yet", cap=_SLOWEST_LOOK)
+                await self._wait(claimed, "no case has its key yet", MESSAGE_LOOKS)
 
-    async def _publish(self, claimed: Claimed) -> None:
+    async def _publish(self, claimed: Claimed, entry_id: UUID) -> None:
+        sent = SentMessage(claimed.message_name, claimed.message_id, entry_id, claimed.traceparent)
         try:
-            await self._engine.publish(self._signal(claimed))
+            async with self._tracer.message(sent):
+                await self._engine.publish(self._signal(claimed))
         except CommandInvalid as error:
             await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
         except EngineError as error:
@@ -110,7 +114,7 @@ class MessageDelivery:
                 self.service.report(error)
             else:
                 _log.warning("not published yet", extra={**_who(claimed), "reason": str(error)})
-            await self._wait(claimed, str(error), cap=_SLOWEST_SEND)
+            await self._wait(claimed, str(error), MESSAGE_SENDS)
         else:
             metrics.MESSAGES.labels("published").inc()
             await self._inbox.record_send(claimed, slack=self._slack)
@@ -142,8 +146,8 @@ class MessageDelivery:
                 "message delivery failed, manual resolution required", extra={**_who(claimed), "code": why.code}
             )
 
-    async def _wait(self, claimed: Claimed, reason: str, *, cap: float) -> None:
-        pause = Pauses(first=0.2, cap=cap).after(claimed.attempts)
+    async def _wait(self, claimed: Claimed, reason: str, pauses: Pauses) -> None:
+        pause = pauses.after(claimed.attempts)
         await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
 
 

@@ -29,13 +29,13 @@ class Ingress:
         *,
         ttl: timedelta = DEFAULT_TTL,
         limit: int = LARGEST,
-        messenger: MessageDelivery | None = None,
+        delivery: MessageDelivery | None = None,
     ) -> None:
         self._inbox = inbox
         self._letters = letters
         self._ttl = ttl
         self._limit = limit
-        self._messenger = messenger
+        self._delivery = delivery
 
     async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
         """Parse a body as a message. An invalid one is refused to its sender and stored as a dead letter."""
@@ -54,8 +54,8 @@ class Ingress:
     async def take(self, message: Message, *, sent_by: str, ttl: timedelta | None = None) -> Receipt:
         """Store a message; it is committed on return. Raises `RequestConflict` if its id has another body."""
         receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=ttl or self._ttl)
-        if self._messenger is not None:
-            self._messenger.service.poke()
+        if self._delivery is not None:
+            self._delivery.service.poke()
         return receipt
 
 
@@ -121,7 +121,7 @@ class MessageCounter:
         found = await self._addressing.find(claimed, is_last_look=True)
         if isinstance(found, Undeliverable):
             return await self._bury(claimed, found)
-        assert isinstance(found, Addressee), "the last look finds somebody or nobody"
+        assert isinstance(found, Addressee), "the last look finds a recipient or a reason"
         if not await self._inbox.aim(claimed, found.instance_uid):
             return _KEPT
         try:

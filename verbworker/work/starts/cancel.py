@@ -6,8 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.text import require_text
 from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
+from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.runbook.event import Entry, Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
@@ -18,21 +20,32 @@ _BATCH = 50  # entries per round; the others come next
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _LATER = timedelta(seconds=5)  # the process that was asked to cancel tries first
 _OUTSIDE = "ended outside"
+_LONGEST_NAME = 256  # characters; as long as the name of a credential
+_LONGEST_REASON = 4000  # characters; people write them
 
 
 class Cancellation:
     """Ends entries early. Cancelling is not undoing: completed steps stay and are listed.
+
+    So are the steps that ran meanwhile: whether they took effect is unknown.
 
     The request is stored before it is sent to the engine; the first of request and result counts. Without an engine it
     only stores requests: the workers' own loops send them.
     """
 
     def __init__(
-        self, database: Database, dispatches: Dispatches, engine: Engine | None = None, *, every: float = 2.0
+        self,
+        database: Database,
+        dispatches: Dispatches,
+        engine: Engine | None = None,
+        *,
+        every: float = 2.0,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._database = database
         self._dispatches = dispatches
         self._engine = engine
+        self._tracer = tracer
         self._runbook = Runbook(database)
         self._instances = Instances(database)
         self.service = PollLoop("cancels", self.drain, every=every)
@@ -40,19 +53,23 @@ class Cancellation:
     async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
         """Request the end of an entry and return it: cancelled, or still open while the engine is unavailable.
 
-        The same person with the same reason repeats the same request and gets the same answer. Raises `NotFound`, or
-        `RequestConflict` if the entry ended differently or cannot be cancelled.
+        The same person with the same reason repeats the same request and gets the same answer. Raises `NotFound`,
+        `InvocationInvalid` for a blank reason, or `RequestConflict` if it ended differently or cannot be cancelled.
         """
+        require_text("the name of who cancels", by, _LONGEST_NAME)
+        require_text("the reason", reason, _LONGEST_REASON)
         entry = await self._entry(entry_id, tenant_id)
+        is_ended = False
         async with self._database.transaction() as connection:
             carrier = await self._instances.hold_carrier_in(connection, entry_id)
             if carrier is None and not entry.status.is_final:
-                raise RequestConflict(f"{entry.verb} is performed at once and cannot be cancelled")
+                raise RequestConflict(f"{entry.verb} is performed immediately and cannot be cancelled")
             is_open = await self._runbook.request_cancel_in(connection, entry_id, by, reason)
             if is_open and carrier is not None and carrier.instance_key is None:
                 await self._dispatches.withdraw_in(connection, carrier.instance_uid)
-                await self._end_in(connection, entry_id, {"by": by, "reason": reason})
+                is_ended = await self._end_in(connection, entry_id, {"by": by, "reason": reason})
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+        await self._trace_end(entry_id, is_ended)
         if is_open:
             await self.carry_out(entry_id)
         ended = await self._entry(entry_id, tenant_id)
@@ -83,7 +100,9 @@ class Cancellation:
             return False
         async with self._database.transaction() as connection:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
-            await self._end_in(connection, entry_id, {**(asked or {}), "instance_key": carrier.instance_key})
+            said = {**(asked or {}), "instance_key": carrier.instance_key}
+            is_ended = await self._end_in(connection, entry_id, said)
+        await self._trace_end(entry_id, is_ended)
         return True
 
     async def _end_lost(self, entry_id: UUID) -> bool:
@@ -94,7 +113,8 @@ class Cancellation:
                 return False
             await self._dispatches.withdraw_in(connection, carrier.instance_uid)
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
-            return await self._end_in(connection, entry_id, asked or {})
+            is_ended = await self._end_in(connection, entry_id, asked or {})
+        return await self._trace_end(entry_id, is_ended)
 
     async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
         """End an entry whose instance the engine no longer has, though it was not ended here.
@@ -109,7 +129,8 @@ class Cancellation:
                 return False
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
             said = asked or {"by": None, "reason": _OUTSIDE}
-            return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
+            is_ended = await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
+        return await self._trace_end(entry_id, is_ended)
 
     async def drain(self, *, longer_than: timedelta = _LATER) -> int:
         """Send each waiting request once; return how many entries ended by that."""
@@ -121,8 +142,14 @@ class Cancellation:
     async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
         done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
         undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
-        detail = {**said, "done": done, "undone": undone}
+        unknown = await self._runbook.under_way_in(connection, entry_id)
+        detail = {**said, "done": done, "undone": undone, "running": unknown}
         return await self._runbook.end_in(connection, entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)
+
+    async def _trace_end(self, entry_id: UUID, is_ended: bool) -> bool:
+        if is_ended:
+            await self._tracer.record_case_end(entry_id, Status.CANCELLED.value)
+        return is_ended
 
     async def _entry(self, entry_id: UUID, tenant_id: str) -> Entry:
         entry = await self._runbook.entry(entry_id, tenant_id=tenant_id)

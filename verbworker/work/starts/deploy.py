@@ -11,8 +11,9 @@ from verblint.report import Report
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Resource
 from verbworker.errors import CannotRun, EngineError, Refused
-from verbworker.model.weave import Woven, weave
-from verbworker.profile.verify.models import Lint
+from verbworker.model.outline import outline, verbs_in
+from verbworker.model.weave import Woven, take_plain, weave
+from verbworker.profile.verify.models import ModelLinter
 from verbworker.stores.deployments import Deployment, Deployments
 
 
@@ -47,8 +48,8 @@ class Landed:
     is_new: bool
 
 
-def prepare(models: Sequence[Resource], lint: Lint, registry: Registry) -> Prepared:
-    """Lint every model, then weave every model; one failure prevents all deployments. Warnings pass."""
+def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -> Prepared:
+    """Lint every model, then weave every hollow one; one failure prevents all deployments. Warnings pass."""
     report = Report.of(lint(model.content, model.name) for model in models)
     if report.errors or report.problems:
         return Prepared(report)
@@ -56,11 +57,23 @@ def prepare(models: Sequence[Resource], lint: Lint, registry: Registry) -> Prepa
     refusals: list[str] = []
     for model in models:
         try:
-            ready.append(Ready(weave(model.content, registry), model.name, sha256(model.content).digest()))
+            take = take_plain if lint.is_plain(model.name) else weave
+            ready.append(Ready(take(model.content, registry), model.name, sha256(model.content).digest()))
         except Refused as refusal:
-            refusals.append(f"{model.name}: {refusal}")
+            missing = [] if lint.is_plain(model.name) else _missing_verbs(model, registry)
+            refusals += missing or [f"{model.name}: {refusal}"]
     refusals += _rivals(ready)
     return Prepared(report, () if refusals else tuple(ready), tuple(refusals))
+
+
+def _missing_verbs(model: Resource, registry: Registry) -> list[str]:
+    """Return the jobs of a model without a verb: a registry without them lacks more, such as their policies."""
+    return [
+        f"{model.name}:{use.line}: {use.element_id} calls {use.verb}, and no verb of that name is registered;"
+        " add the package that has it to the registry"
+        for use in verbs_in(outline(model).uses)
+        if registry.find(use.verb) is None
+    ]
 
 
 def _rivals(ready: Sequence[Ready]) -> Iterator[str]:
@@ -89,7 +102,7 @@ class Deploy:
         # The engine distinguishes versions by name and bytes, so the name must not depend on the working directory.
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
         # Recorded first: its jobs may arrive as soon as the engine has the model.
-        await self._deployments.record_terms(woven.compiled)
+        await self._deployments.record_task_profiles(woven.compiled)
         await self._deployments.request(woven)
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)

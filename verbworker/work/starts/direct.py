@@ -30,13 +30,11 @@ _MARGIN = timedelta(seconds=30)  # beyond the verb's own timeout, to store its r
 class Direct:
     """Runs direct verbs for the router."""
 
-    def __init__(
-        self, registry: Registry, control: Database, verbs: Database, performance: VerbRun, owner: UUID
-    ) -> None:
+    def __init__(self, registry: Registry, control: Database, verbs: Database, verb_run: VerbRun, owner: UUID) -> None:
         self._registry = registry
         self._control = control
         self._verbs = verbs
-        self._performance = performance
+        self._verb_run = verb_run
         self._owner = owner
         self._runbook = Runbook(control)
 
@@ -81,16 +79,16 @@ class Direct:
     ) -> None:
         async with self._verbs.transaction() as connection:
             call = _call(verb, taken, tenant_id, limit, connection=GuardedConnection(connection))
-            answer = await self._performance.invoke(verb.act, case, call)
+            answer = await self._verb_run.act(verb, case, call)
             await self._end_in(connection, verb, taken, answer)
 
     async def _external(self, verb: Verb, taken: DirectRun, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
         call = _call(verb, taken, tenant_id, limit)
         answer: object = None
         if taken.epoch > 1 and verb.probe is not None:
-            answer = await self._performance.invoke(verb.probe, case, call)
+            answer = await self._verb_run.invoke(verb.probe, case, call)
         if answer is None:
-            answer = await self._performance.invoke(verb.act, case, call)
+            answer = await self._verb_run.act(verb, case, call)
 
         async def end() -> None:
             async with self._control.transaction() as connection:
@@ -117,6 +115,7 @@ class Direct:
     async def _record_failure(self, verb: Verb, taken: DirectRun, error: Exception) -> None:
         policy = self._registry.policy_of(verb)
         failed = classify(error, verb, policy, attempt=1, retries_left=1, jitter=random.random())
+        self._verb_run.log_failure(error, failed, verb, {"verb": verb.name, "entry_id": str(taken.entry_id)})
         kind = getattr(failed, "kind", PermanentBusiness.kind)
         detail = {"result": "err", "verb": verb.name, "class": kind, "code": failed.code, "text": failed.message}
         async with self._control.transaction() as connection:

@@ -142,7 +142,7 @@ class Dispatcher:
         if isinstance(error, EngineUnavailable):
             self.service.report(error)
         else:
-            _log.warning("not started yet", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+            self.service.health.note_refusal(error, "not started yet", entry_id=str(dispatch.entry_id))
         try:
             await self._dispatches.postpone(
                 dispatch.instance_uid, by=timedelta(seconds=pause), reason=str(error), surely_unstarted=sure

@@ -1,8 +1,7 @@
 """The router: the only way to run a verb. It hides whether a verb is direct or a workflow."""
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from hashlib import sha256
@@ -11,9 +10,12 @@ from uuid import UUID, uuid4
 
 from verbworker.contract.invocation import Invocation, parse
 from verbworker.contract.registry import Registry
+from verbworker.contract.text import is_storable
+from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import InvocationInvalid, PermanentContract, RequestConflict
 from verbworker.job.current_verb import performed_verb
+from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import begin
 from verbworker.payload.canonical import canonical
 from verbworker.payload.signature import KeyRing
@@ -22,11 +24,9 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instance, Instances
 from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
+from verbworker.work.starts.await_end import await_end
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
-
-_POLL = 0.05  # a short case is seen to end soon
-_SLOWEST_POLL = 1.0  # a long one costs a statement a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Router:
         engine_id: str,
         ring: KeyRing | None = None,
         dispatcher: Dispatcher | None = None,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._registry = registry
         self._database = database
@@ -66,6 +67,7 @@ class Router:
         self._engine_id = engine_id
         self._ring = ring
         self._dispatcher = dispatcher
+        self._tracer = tracer
         self._runbook = Runbook(database)
         self._instances = Instances(database)
 
@@ -84,29 +86,27 @@ class Router:
         """
         asked = parse(what) if args is None else Invocation(what, args)
         verb = self._registry.find(asked.verb)
-        if verb is not None:
-            case = self._direct.case_of(verb, asked.args)
-            sentence = self._registry.say(verb.name, asked.args)
-            entry_id = await self._open(_request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence))
-            await self._direct.perform(verb, entry_id, case, caller.tenant_id)
-            return await self._entry(entry_id)
-        workflow = self._workflow(asked)
-        entry_id = await self._start(workflow, asked, caller)
-        if workflow.wait == "blocking":
-            return await self.wait(entry_id, timeout=timeout)
+        if verb is not None and self._registry.is_internal(verb.name):
+            raise InvocationInvalid(_internal(verb.name, self._registry))
+        workflow = None if verb is not None else self._workflow(asked)
+        with self._tracer.request(asked.verb, caller.traceparent) as span:
+            caller = replace(caller, traceparent=span.traceparent)
+            if workflow is not None:
+                entry_id = await self._start(workflow, asked, caller)
+            else:
+                assert verb is not None, "what is no workflow verb is a direct one"
+                entry_id = await self._perform(verb, asked, caller)
+            span.record_entry(entry_id)
+        if workflow is not None and workflow.wait == "blocking":
+            return await await_end(self._runbook, entry_id, timeout=timeout)
         return await self._entry(entry_id)
 
-    async def wait(self, entry_id: UUID, *, timeout: timedelta) -> Entry:
-        """Return the entry when it has ended, or in its current state after `timeout`."""
-        pause = _POLL
-        try:
-            async with asyncio.timeout(timeout.total_seconds()):
-                while not (entry := await self._entry(entry_id)).status.is_final:
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 1.5, _SLOWEST_POLL)
-                return entry
-        except TimeoutError:
-            return await self._entry(entry_id)
+    async def _perform(self, verb: Verb, asked: Invocation, caller: Caller) -> UUID:
+        case = self._direct.case_of(verb, asked.args)
+        sentence = self._registry.say(verb.name, asked.args)
+        entry_id = await self._open(_request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence))
+        await self._direct.perform(verb, entry_id, case, caller.tenant_id)
+        return entry_id
 
     def _workflow(self, asked: Invocation) -> WorkflowVerb:
         workflow = self._registry.workflows.get(asked.verb)
@@ -196,6 +196,8 @@ def _request(
         args = canonical(dict(asked.args))
     except PermanentContract as error:
         raise InvocationInvalid(f"{asked.verb}: the arguments cannot be kept: {error}") from error
+    if not all(map(is_storable, (asked.args, sentence, caller.by, caller.request_key))):
+        raise InvocationInvalid(f"{asked.verb}: the arguments hold characters that cannot be kept")
     return Request(
         entry_id=uuid4(),
         tenant_id=caller.tenant_id,
@@ -211,6 +213,14 @@ def _request(
         process_id=process_id,
         provenance=caller.provenance,
         traceparent=caller.traceparent,
+    )
+
+
+def _internal(name: str, registry: Registry) -> str:
+    caller = registry.callers(name)[0].name
+    return (
+        f"{name} is a step of {caller} and not started by itself; start {caller}, or give the contract of {name}"
+        " sentences or args to allow it"
     )
 
 

@@ -75,12 +75,12 @@ class Releases:
         try:
             await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
         except EngineError as error:
-            return ReleaseAnswer(
-                False, f"{done}, but the engine was not told: {error}; run this again when that is mended"
-            )
+            return ReleaseAnswer(False, f"{done}, but the engine did not get it: {error}; fix that and run this again")
         if wanted.incident_key is None and not isinstance(self._engine, SameDatabase):
             return ReleaseAnswer(
-                True, f"{done} and the job has {retries} retries; resolve its incident in the engine to let it run"
+                True,
+                f"{done} and the job has {retries} retries, but it does not run yet, although its entry shows"
+                " executing; resolve its incident in the engine, or run this again with --incident-key",
             )
         return ReleaseAnswer(True, f"{done} and its incident is resolved; the job runs with the next delivery")
 

@@ -26,6 +26,8 @@ _FIRST_AFTER = 60.0
 _PAUSE = 0.05
 # A gauge that shows "many" is enough; counting further would read rows for nothing.
 COUNTED = 10_000
+# No entry is dropped sooner after its end: late deliveries of its jobs are recognised by it.
+_SHORTEST = timedelta(days=1)
 # A batch of frames that the archiver moves.
 _ARCHIVED = 2000
 
@@ -55,7 +57,7 @@ ENTRIES = RetentionRule(
         "verbworker.dispatch",
     ),
     "keep_entries",
-    "ended entries with all that tells of them, after they were exported",
+    "ended entries with everything about them, after their export",
     200,
 )
 RULES: tuple[RetentionRule, ...] = (
@@ -144,13 +146,11 @@ class Retention:
         keep: Mapping[str, timedelta | None],
         *,
         export: Export | None = None,
-        owner: UUID | None = None,
     ) -> None:
         self._database = database
         self._rows = RetiredRows(database)
         self._keep = keep
         self._export = export
-        self._owner = owner
         self._broken: set[UUID] = set()
         self.dropped = dict.fromkeys((rule.kind for rule in RULES), 0)
         self.failures: dict[str, str] = {}
@@ -218,13 +218,31 @@ class Retention:
             return len(gone)
 
     async def count(self) -> None:
-        """Set the gauges: how many rows are due by each rule. Also record that this process still runs."""
-        if self._owner is not None:
-            await self._rows.note_alive(self._owner)
+        """Set the gauges: how many rows are due by each rule."""
         for rule in RULES:
             kept = self._keep[rule.setting]
             due = 0 if kept is None else (await self._rows.due(rule.kind, kept, most=COUNTED)).rows
             metrics.RETENTION_DUE.labels(rule.kind).set(due)
+
+    async def explain_entries(self, *, most: int) -> str:
+        """Return why ended entries are kept, in a sentence; empty if none is."""
+        kept = self._keep[ENTRIES.setting]
+        found = await self._rows.kept_entries(kept, most=most)
+        if not found.ended:
+            return ""
+        setting = f"VERBWORKER_{ENTRIES.setting.upper()}"
+        if kept is None:
+            return f"{found.ended} ended: all are kept, {setting} is not set or forever"
+        reasons = {
+            f"ended less than {max(kept, _SHORTEST).total_seconds() / 86_400:g}d ago ({setting})": found.young,
+            "may still be needed by their instance or a job": found.needed,
+            "have a broken chain and stay as evidence": len(self._broken),
+        }
+        left = found.ended - sum(reasons.values())
+        if self._export is None:
+            reasons["wait for an export directory (VERBWORKER_EXPORT_DIR)"] = left
+        told = [f"{number} {words}" for words, number in reasons.items() if number]
+        return f"{found.ended} ended: {', '.join(told)}" if told else ""
 
     async def standing(self, *, most: int) -> list[Standing]:
         """Return the state of each rule; counting stops at `most` rows."""
@@ -243,13 +261,13 @@ class Archiver:
     def __init__(
         self,
         frames: Frames,
-        terms: TaskProfileStore | None = None,
+        task_profiles: TaskProfileStore | None = None,
         *,
         after: timedelta = timedelta(minutes=10),
         every: timedelta = timedelta(seconds=30),
     ) -> None:
         self._frames = frames
-        self._terms = terms
+        self._task_profiles = task_profiles
         self._after = after
         seconds = every.total_seconds()
         self.service = PollLoop(
@@ -261,9 +279,10 @@ class Archiver:
         return await self._frames.archive(older_than=self._after, limit=_ARCHIVED)
 
     async def tidy(self) -> None:
-        """Drop visits of steps that ended, and refresh the gauges."""
-        if self._terms is not None:
-            await self._terms.forget_visits(ended_before=self._after, limit=_ARCHIVED)
+        """Record that this process runs, drop visits of steps that ended, and refresh the gauges."""
+        await self._frames.note_alive()
+        if self._task_profiles is not None:
+            await self._task_profiles.forget_visits(ended_before=self._after, limit=_ARCHIVED)
         waiting = await self._frames.waiting()
         metrics.HELD.set(waiting.held)
         metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)

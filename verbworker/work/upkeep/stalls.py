@@ -80,7 +80,7 @@ class StallDetector:
             once = f"{still.kind.event.value}:{still.kind.value}:{still.place}:{seq}"
             await self._runbook.append_in(connection, still.entry_id, still.kind.event, once=once, detail=told)
         said = {"entry_id": str(still.entry_id), "kind": still.kind.value, "reason": reason, "remedy": remedy}
-        _log.warning("an entry stands still", extra=said)
+        _log.warning("entry is stalled", extra=said)
         return True
 
     # ---- explanations -----------------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ class StallDetector:
                 f"{remedy}, or cancel it: verbworker runbook cancel",
             )
         words = (
-            f"{so_far}; {_name_engine(version)} says that the instance {key} is alive, and hands out no job of it: most"
-            " likely it handed one out whose worker died, and lost its timeout"
+            f"{so_far}; {_name_engine(version)} reports that the instance {key} is alive, and hands out no job of it:"
+            " most likely it handed one out whose worker died, and lost its timeout"
         )
         return words, stall_remedy(version, key)
 
@@ -130,7 +130,7 @@ class StallDetector:
 def _so_far(still: Standstill, last: LastStep | None) -> str:
     """Describe where an entry stopped."""
     if last is None:
-        return f"no step was done since it began at {_moment(still.since)}"
+        return f"no step was done since it started at {_moment(still.since)}"
     if last.error_code:
         return (
             f"{last.verb} ended with {last.error_code} at {_moment(last.at)}, which the model may catch nowhere;"

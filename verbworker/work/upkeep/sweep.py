@@ -38,7 +38,7 @@ _NOT_ACTIVE = timedelta(minutes=5)
 _ENDED_EVERY = timedelta(minutes=1)  # its entry has ended, so the job should be gone
 _HELD_EVERY = timedelta(minutes=10)  # a person has it; only a cancel in the engine is news
 _ASKED_TIMEOUT_MS = 60_000  # of no effect on a job that is not active
-_NOT_HEARD_OF = "its worker was not heard of any more"
+_NOT_HEARD_OF = "its worker stopped reporting"
 
 
 class SweepAnswer(StrEnum):
@@ -196,9 +196,7 @@ class Sweep:
         gone: set[UUID] = set()
 
         async def settle(one: Lapsed) -> None:
-            answer = await self._fail(
-                one.job_key, max(one.retries, 1), "given back: its worker was not heard of any more"
-            )
+            answer = await self._fail(one.job_key, max(one.retries, 1), f"given back: {_NOT_HEARD_OF}")
             metrics.SWEPT.labels(
                 one.type, FrameStep.CLAIM_AGAIN.value if answer is SweepAnswer.OK else answer.value
             ).inc()

@@ -153,18 +153,9 @@ class Ended:
     status: str
 
 
-Effect = (
-    JobCreated
-    | JobEnded
-    | JobHeld
-    | JobFreed
-    | TimerSet
-    | Subscribed
-    | WaitClosed
-    | IncidentRaised
-    | IncidentGone
-    | Ended
-)
+JobEffect = JobCreated | JobEnded | JobHeld | JobFreed
+WaitEffect = TimerSet | Subscribed | WaitClosed
+Effect = JobEffect | WaitEffect | IncidentRaised | IncidentGone | Ended
 
 
 class NothingThere(LookupError):

@@ -348,17 +348,17 @@ class _Compiling:
 def _nearest(node: FlowNode) -> str:
     """Return why a node is not executed, and the nearest supported alternative."""
     if len(node.events) > 1:
-        return "waits for several things at once; draw one event each behind an event-based gateway"
+        return "waits for several things; draw one event each behind an event-based gateway"
     known = _NEAREST_EVENT.get(type(node.event)) or _NEAREST.get(node.kind)
     return known or "is not executed here; use a service task and events"
 
 
 _NEAREST_EVENT: Mapping[type, str] = {
     SignalEvent: "is a signal; use a message with a key",
-    Escalation: "is an escalation; use an error, or a message to whoever must know",
+    Escalation: "is an escalation; use an error, or a message",
     Conditional: "waits for a condition; use a gateway over a flag, behind the verb that sets it",
     Link: "is a link; use a sequence flow",
-    Timer: "is started by a timer; let whoever keeps the calendar ask for the verb",
+    Timer: "is started by a timer; start the verb from a scheduler",
     MessageEvent: "is started by a message inside a subprocess; catch the message behind a none start event",
 }
 _NEAREST = {

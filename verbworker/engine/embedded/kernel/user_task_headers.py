@@ -62,7 +62,7 @@ def _date(text: str) -> str:
     try:
         date = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"has a date that is none: {text}") from None
+        raise ValueError(f"has an invalid date: {text}") from None
     exact = "minutes" if not (date.second or date.microsecond) else "auto"
     return date.isoformat(timespec=exact).replace("+00:00", "Z")
 

@@ -1,0 +1,278 @@
+"""The HTTP API: a whole case by requests, refusals as problems, tenants apart, streams that survive a restart."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from openapi_spec_validator import validate
+
+from tests.support.api_server import MESSAGE_KEY, OTHER_KEY, READ_KEY, ApiServer, read_stream
+from tests.support.command import verbworker
+from tests.support.embedded_service import LETTER, TENANT, VERB, Workshop, workshop
+
+ONE = {"verb": VERB, "args": {"name": "one"}}
+
+
+@pytest.fixture
+async def server(dsn: str) -> AsyncIterator[ApiServer]:
+    server = ApiServer(dsn)
+    async with server.serving():
+        yield server
+
+
+@pytest.fixture
+async def ann(server: ApiServer) -> AsyncIterator[httpx.AsyncClient]:
+    async with server.caller() as caller:
+        yield caller
+
+
+@pytest.fixture
+async def shop(dsn: str) -> AsyncIterator[Workshop]:
+    async with workshop(dsn) as shop:
+        yield shop
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    """Its status and words, given that it is a problem as RFC 9457 has it."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert (told["status"], told["type"]) == (answer.status_code, "about:blank")
+    return answer.status_code, told["detail"]
+
+
+async def follow(
+    caller: httpx.AsyncClient,
+    entry_id: str,
+    most: int = 1000,
+    *,
+    behind: int | None = None,
+    begun: asyncio.Event | None = None,
+) -> list[dict[str, Any]]:
+    headers = {} if behind is None else {"Last-Event-ID": str(behind)}
+    async with caller.stream("GET", f"/v1/entries/{entry_id}/events/stream", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        if begun is not None:
+            begun.set()
+        return await read_stream(answer, most)
+
+
+async def send(caller: httpx.AsyncClient, name: str) -> httpx.Response:
+    message = {"message_name": LETTER, "message_id": f"m-{name}", "correlation_key": name, "tenant_id": TENANT}
+    return await caller.post("/messages", json={**message, "payload": {}})
+
+
+def command(dsn: str, folder: Path, *words: str) -> Any:
+    said = verbworker(*words, "--json", directory=folder, dsn=dsn, VERBWORKER_TENANT=TENANT)
+    assert said.code == 0, said.err
+    return json.loads(said.out)
+
+
+async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
+    dsn: str, shop: Workshop, ann: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    async with shop.working():
+        started = await ann.post("/v1/entries", json=ONE, headers={"Idempotency-Key": "r-1"})
+        entry_id = started.json()["entry_id"]
+        following = asyncio.create_task(follow(ann, entry_id))
+        await shop.waits(entry_id, at="letter")
+        sent = await send(ann, "one")
+        await shop.waits(entry_id, at="review")
+        (waiting,) = (await ann.get("/v1/gates", params={"entry_id": entry_id})).json()
+        decided = await ann.post(f"/v1/gates/{waiting['token_id']}/decision", json={"decision": "yes"})
+        again = await ann.post(f"/v1/gates/{entry_id}/decision", json={"decision": "no"})
+        told = await following
+        await shop.ends(entry_id)
+
+    assert (started.status_code, started.headers["location"]) == (201, f"/v1/entries/{entry_id}")
+    assert (started.json()["asked_by"], started.json()["request_key"]) == ("ann", "r-1")
+    assert (sent.status_code, sent.json()) == (202, {"message_id": "m-one"})
+    assert (decided.status_code, decided.json()["verdict"]["by"]) == (200, "ann")
+    assert problem(again)[0] == 409
+    read = (await ann.get(f"/v1/entries/{entry_id}")).json()
+    assert (read["status"], read["outcome"]) == ("completed", {"first": 1, "second": "done"})
+    events = (await ann.get(f"/v1/entries/{entry_id}/events")).json()
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert told == events
+    assert command(dsn, tmp_path, "runbook", "show", entry_id) == read
+    assert command(dsn, tmp_path, "runbook", "events", entry_id) == events
+    assert command(dsn, tmp_path, "runbook", "list") == (await ann.get("/v1/entries")).json()["entries"]
+    gates = (await ann.get("/v1/gates", params={"closed": True})).json()
+    assert command(dsn, tmp_path, "gates", "list", "--all") == gates
+
+
+async def test_a_key_makes_a_repeated_start_the_same(ann: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "r-1"}
+    answers = await asyncio.gather(*(ann.post("/v1/entries", json=ONE, headers=key) for _ in range(5)))
+    other = await ann.post("/v1/entries", json={"verb": VERB, "args": {"name": "two"}}, headers=key)
+    without = await ann.post("/v1/entries", json=ONE)
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["entry_id"] for answer in answers}) == 1
+    assert problem(other)[0] == 409
+    assert "r-1" in other.json()["detail"]
+    assert without.json()["entry_id"] != answers[0].json()["entry_id"]
+
+
+NOWHERE = f"/v1/entries/{uuid4()}"
+WRONG: list[tuple[str, str, object, int, str]] = [
+    ("POST", "/v1/entries", {"verb": "shop.cas"}, 422, "did you mean shop.case?"),
+    ("POST", "/v1/entries", {"verb": VERB}, 422, "name"),
+    ("POST", "/v1/entries", {"verb": VERB, "args": {"name": "a\x00b"}}, 422, "cannot be kept"),
+    ("POST", "/v1/entries", {"verb": f"({VERB})"}, 422, "there is no verb"),
+    ("POST", "/v1/entries", {"verb": VERB, "arg": {}}, 422, "invalid"),
+    ("POST", "/v1/entries", {"args": {}}, 422, "invalid"),
+    ("POST", "/v1/entries", b"{", 422, "invalid"),
+    ("POST", "/v1/entries", b"", 422, "invalid"),
+    ("POST", "/v1/entries", b'{"verb": "shop.case", "args": {"name": "a", "name": "b"}}', 422, "name"),
+    ("POST", "/v1/entries", b'{"verb": "shop.case", "args": {"name": NaN}}', 422, "NaN"),
+    ("GET", "/v1/entries?status=done", None, 422, "invalid"),
+    ("GET", "/v1/entries?cursor=x", None, 422, "the cursor is invalid"),
+    ("GET", "/v1/entries?limit=0", None, 422, "invalid"),
+    ("GET", "/v1/entries?text=%00", None, 422, "invalid"),
+    ("GET", "/v1/entries?stuck_for=5&verb=x", None, 422, "combined"),
+    ("GET", "/v1/entries/seven", None, 422, "invalid"),
+    ("GET", NOWHERE, None, 404, "has no entry"),
+    ("GET", f"{NOWHERE}/events", None, 404, "has no entry"),
+    ("GET", f"{NOWHERE}/events/stream", None, 404, "has no entry"),
+    ("POST", f"{NOWHERE}/cancel", {"reason": "x"}, 404, "there is no entry"),
+    ("POST", f"{NOWHERE}/cancel", {"reason": " "}, 422, "the reason is empty"),
+    ("POST", f"{NOWHERE}/cancel", {"reason": "a\x00b"}, 422, "cannot be kept"),
+    ("POST", f"/v1/gates/{uuid4()}/decision", {"decision": "yes"}, 404, "no gate"),
+    ("POST", f"/v1/gates/{uuid4()}/decision", {"reason": "yes"}, 422, "invalid"),
+    ("GET", "/v1/nothing", None, 404, "Not Found"),
+    ("DELETE", "/v1/entries", None, 405, "Method Not Allowed"),
+]
+
+
+async def test_what_is_wrong_is_said_as_a_problem(ann: httpx.AsyncClient) -> None:
+    for method, path, body, status, words in WRONG:
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        answer = await ann.request(method, path, content=content, headers={"Content-Type": "application/json"})
+
+        assert (problem(answer)[0], words in answer.text) == (status, True), (method, path, body, answer.text)
+    blank = await ann.post("/v1/entries", json=ONE, headers={"Idempotency-Key": ""})
+    assert problem(blank)[0] == 422
+    form = await ann.post("/v1/entries", data={"verb": VERB})
+    assert problem(form)[0] == 415
+    assert (await ann.get("/v1/entries")).json() == {"entries": [], "next": None}
+
+
+async def test_tenants_and_scopes_are_kept_apart(server: ApiServer, ann: httpx.AsyncClient) -> None:
+    entry = (await ann.post("/v1/entries", json=ONE)).json()["entry_id"]
+    asked: list[tuple[str, str, Any]] = [
+        ("GET", f"/v1/entries/{entry}", None),
+        ("GET", f"/v1/entries/{entry}/events/stream", None),
+    ]
+    asked += [("POST", f"/v1/entries/{entry}/cancel", {"reason": "x"})]
+    asked += [("POST", f"/v1/gates/{entry}/decision", {"decision": "yes"})]
+
+    async with server.caller(OTHER_KEY) as eve:
+        assert {problem(await eve.request(method, path, json=body))[0] for method, path, body in asked} == {404}
+        assert (await eve.get("/v1/entries")).json()["entries"] == []
+    async with server.caller(READ_KEY) as board:
+        answers = [(await board.request(method, path, json=body)).status_code for method, path, body in asked[::2]]
+        assert answers == [200, 403]
+        assert (await send(board, "one")).status_code == 403
+    async with server.caller(MESSAGE_KEY) as portal:
+        assert {problem(await portal.request(method, path, json=body))[0] for method, path, body in asked} == {403}
+        assert (await send(portal, "one")).status_code == 202
+    for key in (None, "wrong"):
+        async with server.caller(key) as stranger:
+            answer = await stranger.get("/v1/entries")
+            assert (problem(answer)[0], answer.headers["www-authenticate"]) == (401, 'Bearer realm="verbworker"')
+
+
+async def test_an_entry_is_cancelled_once(ann: httpx.AsyncClient) -> None:
+    entry = (await ann.post("/v1/entries", json=ONE)).json()["entry_id"]
+    answers = [await ann.post(f"/v1/entries/{entry}/cancel", json={"reason": "twice"}) for _ in range(2)]
+    other = await ann.post(f"/v1/entries/{entry}/cancel", json={"reason": "another"})
+    told = await follow(ann, entry)
+
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(200, "cancelled")] * 2
+    assert problem(other)[0] == 409
+    assert [event["kind"] for event in told] == ["CancelRequested", "Cancelled"]
+    over = await ann.get(f"/v1/entries/{entry}/events/stream", headers={"Last-Event-ID": "2"})
+    assert over.status_code == 204
+
+
+async def test_a_stream_goes_on_after_the_server_was_restarted(dsn: str, shop: Workshop) -> None:
+    server = ApiServer(dsn)
+    async with shop.working():
+        async with server.caller() as ann:
+            async with server.serving():
+                entry = (await ann.post("/v1/entries", json=ONE)).json()["entry_id"]
+                await shop.waits(entry, at="letter")
+                begun = asyncio.Event()
+                cut = asyncio.create_task(follow(ann, entry, begun=begun))
+                first = await follow(ann, entry, most=2)
+                await begun.wait()
+            # The server has ended, and with it the stream that was open.
+            before = await cut
+        await shop.send("one")
+        await shop.waits(entry, at="review")
+        await shop.decide(entry)
+        async with server.serving(), server.caller() as ann:
+            after = await follow(ann, entry, behind=before[-1]["seq"])
+
+    assert first == before[:2]
+    assert [event["seq"] for event in before + after] == list(range(1, len(before) + len(after) + 1))
+    assert (before[0]["sentence"], after[-1]["sentence"]) == ("Started", "Completed")
+
+
+async def test_pages_are_walked_by_their_cursor(ann: httpx.AsyncClient) -> None:
+    made = [(await ann.post("/v1/entries", json=ONE)).json()["entry_id"] for _ in range(5)]
+    seen, cursor = [], None
+    while True:
+        page = (await ann.get("/v1/entries", params={"limit": 2, **({"cursor": cursor} if cursor else {})})).json()
+        seen += [entry["entry_id"] for entry in page["entries"]]
+        if (cursor := page["next"]) is None:
+            break
+
+    assert seen == made[::-1]
+
+
+async def test_limits_hold_for_every_route(dsn: str) -> None:
+    server = ApiServer(dsn, burst=3, rate=0.001, body_limit=1024)
+    async with server.serving(), server.caller() as ann:
+        large = await ann.post("/v1/entries", json={"verb": VERB, "args": {"name": "x" * 2000}})
+        answers = [await ann.get("/v1/entries") for _ in range(3)]
+
+    assert problem(large)[0] == 413
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert int(answers[-1].headers["retry-after"]) > 0
+
+
+async def test_the_openapi_document_is_valid_served_and_printed(server: ApiServer, tmp_path: Path) -> None:
+    async with server.caller(None) as stranger:
+        served = (await stranger.get("/openapi.json")).json()
+        pages = [(await stranger.get(path)).status_code for path in ("/docs", "/redoc")]
+    printed = verbworker("api", "schema", directory=tmp_path)
+
+    validate(served)
+    assert (printed.code, json.loads(printed.out)) == (0, served)
+    assert pages == [404, 404]
+    operations = {one["operationId"] for path in served["paths"].values() for one in path.values()}
+    assert {"start_entry", "list_entries", "read_entry", "follow_events", "decide_gate", "cancel_entry"} <= operations
+    assert {"list_incidents", "send_message"} <= operations
+    assert "HTTPValidationError" not in served["components"]["schemas"]
+
+
+async def test_a_service_of_a_user_starts_and_answers(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.claims_service import app
+
+    monkeypatch.setenv("VERBWORKER_DSN", dsn)
+    monkeypatch.setenv("VERBWORKER_ENGINE", "embedded")
+    own = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://own")
+    async with app.router.lifespan_context(app), own as caller:
+        made = [(await caller.post("/claims/17")).json() for _ in range(2)]
+        read = (await caller.get(f"/claims/{made[0]['entry_id']}")).json()
+        missing = await caller.get(f"/claims/{uuid4()}")
+
+    assert made[0] == made[1]
+    assert (read["status"], read["progress"]) == ("executing", "0 steps")
+    assert missing.status_code == 404

@@ -1,0 +1,122 @@
+"""Processes that are not hollow, on the command line: linted, deployed, verified, examined and reported as such."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.pyzeebe_app import hello
+from tests.support.command import Said, verbworker
+from tests.support.databases import value
+from tests.support.doctor_app import EMBEDDED
+
+HERE = Path(hello.__file__).parent
+APP = ("--app", "hello:registry")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one plain process and nothing else: no verbs, no contracts."""
+    (tmp_path / "processes").mkdir()
+    shutil.copy(HERE / "hello.bpmn", tmp_path / "processes")
+    shutil.copy(HERE / "hello.py", tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.verblint]\nplain = ["processes/*.bpmn"]\n')
+    return tmp_path
+
+
+def run(project: Path, *words: str, dsn: str | None = None) -> Said:
+    return verbworker(*words, directory=project, dsn=dsn, **EMBEDDED)
+
+
+async def test_a_plain_model_is_deployed_as_authored_and_named_as_such(project: Path, dsn: str) -> None:
+    said = run(project, "deploy", "processes", *APP, dsn=dsn)
+    again = run(project, "deploy", "processes", *APP, "--json", dsn=dsn)
+
+    assert (said.code, said.out) == (0, "hello: deployed, version 1; it is plain, not hollow\n"), said.err
+    (row,) = json.loads(again.out)["deployments"]
+    assert (row["state"], row["is_hollow"], row["authored_sha256"]) == ("unchanged", False, row["woven_sha256"])
+    assert await value(dsn, "SELECT verb FROM verbworker.process_deployment") == "plain"
+
+
+def test_without_the_setting_the_same_model_is_not_deployed(project: Path, dsn: str) -> None:
+    (project / "pyproject.toml").unlink()
+
+    said = run(project, "deploy", "processes", *APP, dsn=dsn)
+
+    assert said.code == 2
+    assert "no folder of verb contracts is known" in said.sentence()
+
+
+def test_the_doctor_says_what_is_not_hollow(project: Path, dsn: str) -> None:
+    assert run(project, "deploy", "processes", *APP, dsn=dsn).code == 0
+
+    said = run(project, "doctor", "processes", *APP, "--json", dsn=dsn)
+
+    rows = {row["check"]: row for row in json.loads(said.out)}
+    assert said.code == 0, said.out
+    assert "1 plain tasks for processes that are not hollow" in rows["application"]["found"]
+    assert rows["model hello"]["found"].endswith("it is plain, not hollow")
+    assert "is not hollow: plain tasks serve it" in rows["process hello"]["found"]
+    assert (rows["verbs"]["verdict"], rows["process hello"]["verdict"]) == ("ok", "ok")
+
+
+def test_the_doctor_misses_a_plain_task(project: Path, dsn: str) -> None:
+    assert run(project, "deploy", "processes", *APP, dsn=dsn).code == 0
+    code = (project / "hello.py").read_text().replace('"hello.greet"', '"hello.meet"')
+    (project / "hello.py").write_text(code)
+
+    said = run(project, "doctor", *APP, "--json", dsn=dsn)
+
+    rows = {row["check"]: row for row in json.loads(said.out)}
+    assert said.code == 1
+    assert rows["verb hello.greet"]["found"].startswith("no plain task of this registry serves greet of hello")
+
+
+def test_verify_says_what_is_not_hollow_and_finds_what_nobody_serves(project: Path) -> None:
+    served = run(project, "verify", *APP)
+    model = project / "processes" / "hello.bpmn"
+    model.write_text(model.read_text().replace("hello.greet", "hello.meet"))
+    unserved = run(project, "verify", *APP)
+
+    assert (served.code, "processes/hello.bpmn is plain, not hollow" in served.err) == (0, True), served.err
+    assert unserved.code == 1
+    assert "hello.meet, and no verb of that name is registered" in unserved.out
+
+
+def test_the_report_counts_what_is_left_to_change(project: Path) -> None:
+    told = run(project, "migrate", "report", "processes", *APP)
+    shutil.copy(HERE / "orders.bpmn", project / "processes")
+    both = run(project, "migrate", "report", "processes", "--json")
+
+    assert told.code == 1
+    assert told.out.splitlines()[-1] == "processes/hello.bpmn is not hollow: 2 to change (process 1, task 1)"
+    report = json.loads(both.out)
+    assert (both.code, report["total"]) == (1, 15)
+    assert report["counts"] == {"process": 2, "task": 9, "mapping": 3, "condition": 1}
+    assert [model["file"] for model in report["models"]] == ["processes/hello.bpmn", "processes/orders.bpmn"]
+
+
+def test_a_report_on_nothing_could_not_run(project: Path) -> None:
+    missing = run(project, "migrate", "report", "nowhere")
+    (project / "processes" / "hello.bpmn").write_text("<")
+    broken = run(project, "migrate", "report", "processes")
+
+    assert (missing.code, broken.code) == (2, 2)
+    assert "nowhere" in missing.sentence()
+    assert "processes/hello.bpmn cannot be read" in broken.sentence()
+
+
+def test_hollow_models_have_nothing_left_to_change() -> None:
+    said = run(Path.cwd(), "migrate", "report", "processes", "--app", "verbs:registry")
+
+    assert (said.code, said.err) == (0, "")
+    assert "processes/kyc-open-case/process.bpmn is hollow" in said.out
+
+
+def test_plain_tasks_are_listed_as_such(project: Path) -> None:
+    said = run(project, "verbs", "list", "processes", *APP, "--json")
+
+    (card,) = json.loads(said.out)
+    assert (card["verb"], card["kind"], card["policy"]) == ("hello.greet", "plain task", "the model's retries")
+    assert [argument["name"] for argument in card["arguments"]] == ["name"]

@@ -1,0 +1,69 @@
+"""The ticker: what happens in a runbook is told line by line, each thing once, in the order of its entry."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.entries import Book
+from verbworker.dev.event_log import EventLog
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+async def fire(book: Book, name: str) -> None:
+    await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=name, detail={"name": name})
+
+
+@pytest.mark.req("EVT-16")
+async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Database) -> None:
+    ann, bob = await Book.open(database, sentence="Ann's case"), await Book.open(database, sentence="Bob's case")
+    ticker = EventLog(Runbook(database), "default")
+    await fire(ann, "a day")
+    await fire(bob, "a week")
+    first = await ticker.news()
+    await fire(ann, "a month")
+    second = await ticker.news()
+
+    assert [(line.sentence, line.words) for line in first] == [
+        ("Ann's case", "Timer expired: a day"),
+        ("Bob's case", "Timer expired: a week"),
+    ]
+    assert [line.words for line in second] == ["Timer expired: a month"]
+    assert await ticker.news() == []
+
+
+async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_told(database: Database) -> None:
+    book = await Book.open(database)
+    await fire(book, "before")
+    ticker = EventLog(Runbook(database), "default")
+    await ticker.skip()
+    await fire(book, "after")
+
+    assert [line.words for line in await ticker.news()] == ["Timer expired: after"]
+
+
+async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Database) -> None:
+    slow, quick = await Book.open(database), await Book.open(database)
+    ticker = EventLog(Runbook(database), "default")
+    async with database.transaction() as connection:
+        await slow.runbook.append_in(connection, slow.entry_id, Kind.TIMER_FIRED, once="s", detail={"name": "slow"})
+        await asyncio.create_task(fire(quick, "quick"))
+        before = await asyncio.create_task(ticker.news())
+    after = await ticker.news()
+
+    assert [line.words for line in before + after] == ["Timer expired: quick", "Timer expired: slow"]
+
+
+async def test_another_tenants_runbook_is_not_told(database: Database) -> None:
+    book = await Book.open(database, tenant_id="others")
+    await fire(book, "a day")
+
+    assert await EventLog(Runbook(database), "default").news() == []

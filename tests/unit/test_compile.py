@@ -1,0 +1,239 @@
+"""A compiled process: what changes its digest and what does not, and the lock that keeps it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verbs import registry
+from verbworker.contract.policy import Policy
+from verbworker.errors import ContractInvalid, Refused
+from verbworker.profile.compile import Compiled, compile_model
+from verbworker.profile.lock import Difference, Lock, differences, lock_of, read_lock
+
+MODEL = Path(__file__).parents[2] / "processes" / "kyc-open-case" / "process.bpmn"
+WORKFLOW = registry.workflows["kyc.open-case"]
+
+
+def compiled(content: bytes | None = None, policies: Mapping[str, Policy] = registry.policies) -> Compiled:
+    return compile_model(MODEL.read_bytes() if content is None else content, [WORKFLOW], policies)
+
+
+def edited(old: str, new: str) -> bytes:
+    """The model with one part of its text replaced."""
+    text = MODEL.read_text()
+    assert text.count(old) == 1
+    return text.replace(old, new).encode()
+
+
+def node(found: Compiled, name: str) -> dict[str, Any]:
+    return next(node for node in found.ir["nodes"] if node["id"] == name)
+
+
+# ---- what is in it --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("CPL-01", "PRX-21")
+def test_it_tells_what_the_process_is() -> None:
+    found = compiled()
+
+    assert (found.process_id, found.verb, found.definition_id) == ("kyc-open-case", "kyc.open-case", "kyc-open-case/1")
+    assert found.ir["process"]["workflow_type"] == "kyc-open-case"
+    assert found.ir["process"]["workflow_id_template"] == "${state.case_type}/${state.entity}"
+    assert found.ir["messages"] == [
+        {
+            "id": "documents_received",
+            "name": "kyc.documents-received",
+            "key": "corr_documents",
+            "template": "${state.case_id}",
+        }
+    ]
+
+
+@pytest.mark.req("CPL-01", "PRX-28")
+def test_it_tells_what_every_node_does() -> None:
+    found = compiled()
+
+    assert node(found, "screen") == {
+        "id": "screen",
+        "name": "Screen against sanctions",
+        "type": "serviceTask",
+        "scope": "evidence",
+        "task": {
+            "type": "kyc.screen-sanctions",
+            "policy": "patient",
+            "idempotency_key_template": "screening/${state.case_id}/${step_instance_id}",
+        },
+        "mapping": [
+            ["input", "state.entity", "request.entity"],
+            ["input", "state.case_type", "request.case_type"],
+            ["output", "result.screening", "state.screening"],
+        ],
+    }
+    assert node(found, "request")["keys"] == ["corr_documents"]
+    assert node(found, "review")["gate"] == {"name": "review", "gate": "review", "decisions": ["approve", "reject"]}
+    assert node(found, "await_documents")["message"] == "kyc.documents-received"
+    assert node(found, "overdue") == {
+        "id": "overdue",
+        "name": "Review overdue",
+        "type": "boundaryEvent",
+        "scope": "reviewing",
+        "attached_to": "review",
+        "interrupting": False,
+        "timer": {"kind": "timeDuration", "when": "=orch_review_deadline"},
+    }
+    assert node(found, "sanctions_hit")["error"] == "SANCTIONS_HIT"
+    assert "policy" not in node(found, "undo")["task"]
+    edges = {edge["id"]: edge for edge in found.ir["edges"]}
+    assert edges["to_approved"]["condition"] == '=orch_review_outcome = "approved"'
+    assert found.ir["flags"]["orch_review_outcome"]["values"] == ["pending", "approved", "rejected"]
+
+
+@pytest.mark.req("POL-04", "POL-05")
+def test_policies_are_resolved_and_only_those_that_are_named() -> None:
+    spare = registry.policies["standard"].model_copy(update={"name": "spare"})
+
+    found = compiled(policies={**registry.policies, "spare": spare})
+
+    assert sorted(found.policies) == ["patient", "standard"]
+    assert found.policies["patient"]["retry"]["maximum_attempts"] == 5
+
+
+@pytest.mark.req("POL-04")
+def test_a_policy_that_nobody_wrote_is_refused() -> None:
+    with pytest.raises(Refused, match="names the policy patient, which no loaded policies file has"):
+        compiled(policies={"standard": registry.policies["standard"]})
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"<x", "cannot be read"),
+        (b'<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"/>', "this one has none"),
+        (
+            edited('<bpmn:process id="kyc-open-case"', '<bpmn:process id="other"'),
+            "no workflow verb has the process other",
+        ),
+    ],
+)
+def test_what_cannot_be_compiled_says_why(content: bytes, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        compiled(content)
+
+
+# ---- what changes it ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("CPL-02", "PRX-14")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<dc:Bounds x="160"', '<dc:Bounds x="161"'),
+        ("<bpmn:incoming>to_create</bpmn:incoming>", "<!-- moved --> <bpmn:incoming>to_create</bpmn:incoming>"),
+        ('targetNamespace="urn:verbworker:example"', 'targetNamespace="urn:another"'),
+        ('executionPlatformVersion="8.6.0"', 'executionPlatformVersion="8.7.0"'),
+    ],
+)
+def test_what_nobody_acts_on_changes_nothing(old: str, new: str) -> None:
+    text = MODEL.read_text()
+    assert old in text
+
+    assert compiled(text.replace(old, new, 1).encode()).ir_digest == compiled().ir_digest
+
+
+@pytest.mark.req("CPL-02", "CPL-03")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('definitionId="kyc-open-case/1"', 'definitionId="kyc-open-case/2"'),
+        ('workflowIdTemplate="${state.case_type}/${state.entity}"', 'workflowIdTemplate="${state.entity}"'),
+        ("screening/${state.case_id}/${step_instance_id}", "screening/${step_instance_id}"),
+        ('correlationKeyTemplate="${state.case_id}"', 'correlationKeyTemplate="${state.entity}"'),
+        ('<ameide:output source="result.screening" target="state.screening" />', ""),
+        ('=orch_review_outcome = "approved"', '=orch_review_outcome = "rejected"'),
+        ('cancelActivity="false"', 'cancelActivity="true"'),
+        ("<bpmn:timeDuration>=orch_review_deadline", "<bpmn:timeDuration>P1D"),
+        ('errorCode="SANCTIONS_HIT"', 'errorCode="HIT"'),
+        ('name="kyc.documents-received"', 'name="kyc.documents-came"'),
+        ('type="kyc.screen-sanctions" policyRef="patient"', 'type="kyc.screen-sanctions" policyRef="standard"'),
+        ('default="to_undo"', 'default="to_approved"'),
+    ],
+)  # fmt: skip
+def test_what_somebody_acts_on_changes_the_digest(old: str, new: str) -> None:
+    assert compiled(edited(old, new)).ir_digest != compiled().ir_digest
+
+
+@pytest.mark.req("CPL-02", "POL-07")
+def test_a_number_of_a_policy_changes_the_digest_and_is_named() -> None:
+    patient = registry.policies["patient"]
+    retry = patient.retry.model_copy(update={"maximum_attempts": 6})
+    changed = compiled(policies={**registry.policies, "patient": patient.model_copy(update={"retry": retry})})
+
+    assert changed.ir_digest != compiled().ir_digest
+    found = differences(lock_of(compiled()), lock_of(changed))
+    assert found == [Difference("policies.patient.retry.maximum_attempts", 5, 6)]
+
+
+@pytest.mark.req("PRX-01")
+def test_the_order_of_elements_in_the_file_is_not_part_of_it() -> None:
+    text = MODEL.read_text()
+    start = text.index('    <bpmn:endEvent id="approved"')
+    end = text.index("</bpmn:endEvent>", start) + len("</bpmn:endEvent>\n")
+    moved = text[:start] + text[end:]
+    moved = moved.replace(
+        '    <bpmn:sequenceFlow id="to_create"', text[start:end] + '    <bpmn:sequenceFlow id="to_create"'
+    )
+
+    assert compiled(moved.encode()).ir_digest == compiled().ir_digest
+
+
+# ---- the lock -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("CPL-04", "POL-07")
+def test_a_lock_is_the_same_bytes_every_time_and_comes_back() -> None:
+    lock = lock_of(compiled())
+    content = lock.to_bytes()
+
+    assert content == lock_of(compiled()).to_bytes()
+    assert read_lock(content, "compile.lock.json") == Lock.model_validate_json(content)
+    assert read_lock(content, "x").to_bytes() == content
+    assert read_lock(content, "x").is_true
+    assert json.loads(content)["tool"].startswith("verbworker ")
+    assert differences(lock, read_lock(content, "x")) == []
+
+
+def test_a_lock_that_was_edited_by_hand_is_not_true() -> None:
+    lock = lock_of(compiled())
+    policies = {**lock.policies, "patient": {}}
+
+    assert not lock.model_copy(update={"policies": policies}).is_true
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"lock": 2}', b'{"lock": 1, "tool": 3}'])
+def test_what_is_no_lock_says_so_in_one_sentence(content: bytes) -> None:
+    with pytest.raises(ContractInvalid, match=r"^dir/compile\.lock\.json: .*verify --write$"):
+        read_lock(content, "dir/compile.lock.json")
+
+
+def test_differences_are_told_by_name_and_not_by_place() -> None:
+    was, now = lock_of(compiled()), lock_of(compiled(edited('name="Tell the head of KYC"', 'name="Tell the boss"')))
+
+    assert differences(was, now) == [Difference("ir.nodes.escalate.name", "Tell the head of KYC", "Tell the boss")]
+
+
+def test_what_came_and_what_went_is_told() -> None:
+    lock = lock_of(compiled())
+    more = lock.model_copy(update={"policies": {**lock.policies, "new": 1}})
+
+    assert differences(lock, more) == [Difference("policies.new", None, 1)]
+    assert differences(more, lock) == [Difference("policies.new", 1, None)]
+
+
+def test_a_contract_is_part_of_it() -> None:
+    other = replace(WORKFLOW, gates={})
+
+    assert compile_model(MODEL.read_bytes(), [other], registry.policies).ir_digest != compiled().ir_digest

@@ -1,0 +1,95 @@
+"""Where an exception comes from: its author's innermost line, whatever ran around and below it."""
+
+import asyncio
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import asyncpg
+import pytest
+
+from verbworker.errors import StoreError
+from verbworker.job.error_place import RaisedError, locate_error
+
+SECRET = "iban DE89 3704"
+
+
+def look_up() -> object:
+    known: dict[str, object] = {}
+    return known[SECRET]
+
+
+def parse() -> object:
+    return json.loads(SECRET)
+
+
+def translate() -> object:
+    try:
+        return look_up()
+    except KeyError as error:
+        raise ValueError(SECRET) from error
+
+
+def raised(act: object) -> BaseException:
+    assert callable(act)
+    try:
+        act()
+    except BaseException as error:
+        return error
+    raise AssertionError("it raised nothing")
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "function"),
+    [(look_up, "KeyError", "look_up"), (parse, "JSONDecodeError", "parse"), (translate, "ValueError", "translate")],
+)
+def test_the_innermost_line_of_the_author_is_named_and_never_a_message(act: object, kind: str, function: str) -> None:
+    found = locate_error(raised(act))
+
+    assert (found.type, found.file, found.function) == (kind, "tests/unit/test_error_place.py", function)
+    assert SECRET not in f"{found} {found.name} {found.place} {found.fields()}"
+
+
+def test_an_error_that_we_translated_is_told_as_the_author_saw_it() -> None:
+    def insert() -> None:
+        raise asyncpg.UniqueViolationError(SECRET)
+
+    error = StoreError("refused")
+    error.__cause__ = raised(insert)
+    found = locate_error(error)
+
+    assert found.name == "UniqueViolationError (SQLSTATE 23505)"
+    assert found.function is not None
+    assert found.function.endswith("insert")
+
+
+def test_the_member_of_a_group_is_named() -> None:
+    async def work() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.to_thread(look_up))
+
+    found = locate_error(raised(lambda: asyncio.run(work())))
+
+    assert (found.type, found.function) == ("KeyError", "look_up")
+
+
+def test_an_error_without_a_line_of_the_author_has_no_place() -> None:
+    assert locate_error(KeyError(SECRET)) == RaisedError("KeyError")
+
+
+def test_an_installed_application_is_its_authors_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "lib" / "site-packages" / "claims"
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text("")
+    (place / "verbs.py").write_text("def assess():\n    return {}['x']\n")
+    monkeypatch.syspath_prepend(str(place.parent))
+    module: ModuleType = importlib.import_module("claims.verbs")
+    error = raised(module.assess)
+    try:
+        assert locate_error(error, "claims.verbs") == RaisedError("KeyError", "claims/verbs.py", 2, "assess")
+        assert locate_error(error, "other.verbs").file == "tests/unit/test_error_place.py"
+    finally:
+        for name in ("claims.verbs", "claims"):
+            sys.modules.pop(name)

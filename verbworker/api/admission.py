@@ -1,0 +1,96 @@
+"""Admits a request: authenticates its sender first, limits its rate second, and reads its body third."""
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive
+
+from verbworker.api.guard import Guard, Sender
+from verbworker.api.settings import Scope
+from verbworker.api.webhook import Signed
+from verbworker.http.answers import content_type
+from verbworker.http.body import read_body
+from verbworker.http.rate import Rates
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
+_WITHOUT_BODY = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may do what, how often, and how much a request may hold."""
+
+    guard: Guard
+    rates: Rates
+    limit: int
+
+    async def admit(self, request: Request, scope: Scope) -> tuple[Sender, bytes]:
+        """Return the sender and the body, or refuse with the first problem found."""
+        claim = await self.guard.ask(request.headers)
+        if claim is None:
+            raise HTTPException(401, "a valid credential is required", _CHALLENGE)
+        if isinstance(claim, Sender):
+            self._require(claim, scope)
+        body = await self._read(request)
+        if isinstance(claim, Signed):
+            sender = self.guard.signer(claim, body)
+            if sender is None:
+                raise HTTPException(401, "a valid credential is required", _CHALLENGE)
+            self._require(sender, scope)
+            return sender, body
+        return claim, body
+
+    async def _read(self, request: Request) -> bytes:
+        if request.method in _WITHOUT_BODY:
+            return b""
+        kind = content_type(request)
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise HTTPException(415, "the content type must be application/json")
+        return await read_body(request, self.limit)
+
+    def _require(self, sender: Sender, scope: Scope) -> None:
+        seconds = self.rates.wait(sender.name, time.monotonic())
+        if seconds > 0:
+            raise HTTPException(
+                429, "this sender exceeds its rate limit; retry later", {"Retry-After": str(math.ceil(seconds))}
+            )
+        if scope not in sender.scopes:
+            raise HTTPException(403, f"this credential does not allow it: its scopes do not include {scope}")
+
+
+def admitting_route(scope: Scope) -> type[APIRoute]:
+    """Return a kind of route that admits a request before FastAPI reads any of it."""
+
+    class AdmittingRoute(APIRoute):
+        """Hands on a request with its sender, and with a body that was read within the limits."""
+
+        def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # Coroutine
+            """Return the handler of FastAPI, behind the admission."""
+            handle = super().get_route_handler()
+
+            async def admit_and_handle(request: Request) -> Response:
+                admission: Admission = request.app.state.admission
+                sender, body = await admission.admit(request, scope)
+                request.state.sender, request.state.body = sender, body
+                return await handle(Request(request.scope, _replay(body, request.receive)))
+
+            return admit_and_handle
+
+    return AdmittingRoute
+
+
+def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
+    """Return a channel that gives the body once, and then what the client does."""
+    parts: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return parts.pop() if parts else await receive()
+
+    return replay

@@ -1,0 +1,212 @@
+"""The routes for cases: start, read, list, follow, decide and cancel."""
+
+from datetime import timedelta
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from verbworker.api.admission import admitting_route
+from verbworker.api.event_stream import EventStreams
+from verbworker.api.message_routes import acting_client
+from verbworker.api.problem import API, MEDIA_TYPE
+from verbworker.api.settings import Scope
+from verbworker.client.client import Client
+from verbworker.client.records import EntryDetail, EntryPage, EntryRecord, EventRecord, GateRecord, IncidentRecord
+from verbworker.contract.message import Word
+from verbworker.payload.canonical import parse
+from verbworker.runbook.event import Status
+
+_MOST = 200  # rows of one answer; for more there are pages
+_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+_REFUSALS: Final = {
+    401: "No valid credential",
+    403: "The credential does not allow it",
+    404: "There is no such thing, or it belongs to another tenant",
+    409: "It was asked, decided or ended otherwise before",
+    422: "The request is invalid",
+    429: "The sender exceeds its rate limit",
+    503: "The database does not answer",
+}
+
+
+class StartRequest(BaseModel):
+    """A verb to start, and its arguments."""
+
+    model_config = _STRICT
+
+    verb: Word
+    args: dict[str, Any] = Field(default={}, description="the arguments, by name")
+
+
+class GateDecision(BaseModel):
+    """A decision at a gate."""
+
+    model_config = _STRICT
+
+    decision: Annotated[str, Field(min_length=1, max_length=200)]
+    reason: Annotated[str, Field(max_length=4000)] = ""
+    gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+
+
+class CancelRequest(BaseModel):
+    """A request to end an entry early."""
+
+    model_config = _STRICT
+
+    reason: Annotated[str, Field(min_length=1, max_length=4000)]
+
+
+async def _client(request: Request) -> Client:
+    """Return the client that acts for the sender; the body was admitted, and is parsed strictly here."""
+    body: bytes = request.state.body
+    if body:
+        parse(body, limit=len(body) + 1)  # refuses what two parsers read differently, such as a key that comes twice
+    client: Client = request.app.state.client
+    return acting_client(client, request.state.sender)
+
+
+Acting = Annotated[Client, Depends(_client)]
+Limit = Annotated[int, Query(ge=1, le=_MOST, description="the most rows to return")]
+After = Annotated[int, Query(ge=0, description="only events behind this number")]
+
+
+def _router(scope: Scope, tag: str) -> APIRouter:
+    schema = {"schema": {"$ref": "#/components/schemas/HttpProblem"}}
+    refusals: dict[int | str, dict[str, Any]] = {
+        code: {"description": words, "content": {MEDIA_TYPE: schema}} for code, words in _REFUSALS.items()
+    }
+    return APIRouter(prefix=API, route_class=admitting_route(scope), tags=[tag], responses=refusals)
+
+
+starts = _router(Scope.START, "entries")
+reads = _router(Scope.READ, "entries")
+cancels = _router(Scope.CANCEL, "entries")
+decisions = _router(Scope.DECIDE, "gates")
+
+
+@starts.post("/entries", status_code=201, operation_id="start_entry")
+async def start_entry(
+    wanted: StartRequest,
+    client: Acting,
+    response: Response,
+    idempotency_key: Annotated[
+        Word | None,
+        Header(description="your own key: a repeated request with it starts nothing; 409 if its body differs"),
+    ] = None,
+) -> EntryRecord:
+    """Start a verb.
+
+    A workflow verb is in progress on return; a direct one has ended. A repeated request with the same Idempotency-Key
+    returns the entry of the first. A W3C `traceparent` header is carried on.
+    """
+    entry = await client.start(wanted.verb, wanted.args, request_key=idempotency_key)
+    response.headers["Location"] = f"{API}/entries/{entry.entry_id}"
+    return await entry.wait(timeout=0)
+
+
+@reads.get("/entries", operation_id="list_entries")
+async def list_entries(
+    client: Acting,
+    status: Status | None = None,
+    verb: Word | None = None,
+    text: Annotated[Word | None, Query(description="found in the sentence, the verb or the name of who asked")] = None,
+    stuck_for: Annotated[
+        float | None, Query(ge=0, le=315_360_000, description="only entries without progress for so many seconds")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Annotated[Word | None, Query(description="`next` of the page before")] = None,
+) -> EntryPage:
+    """List the entries, newest first. The next page starts at the cursor `next`, which is null on the last one."""
+    return await client.entries(
+        status=status,
+        verb=verb,
+        text=text,
+        stuck_for=None if stuck_for is None else timedelta(seconds=stuck_for),
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+@reads.get("/entries/{entry_id}", operation_id="read_entry")
+async def read_entry(entry_id: UUID, client: Acting) -> EntryDetail:
+    """Read one entry: its status, its outcome, its progress and what it waits for."""
+    return await (await client.entry(entry_id)).read()
+
+
+@reads.get("/entries/{entry_id}/events", operation_id="list_events")
+async def list_events(entry_id: UUID, client: Acting, after: After = 0, limit: Limit = _MOST) -> list[EventRecord]:
+    """List what happened to an entry, in order."""
+    return await (await client.entry(entry_id)).history(after=after, limit=limit)
+
+
+@reads.get(
+    "/entries/{entry_id}/events/stream",
+    operation_id="follow_events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        204: {"description": "The entry has ended, and its last event was sent before"},
+    },
+)
+async def follow_events(
+    entry_id: UUID,
+    client: Acting,
+    request: Request,
+    after: After = 0,
+    last_event_id: Annotated[str | None, Header(description="the id of the last event that arrived")] = None,
+) -> Response:
+    """Follow what happens to an entry until it has ended, as server-sent events.
+
+    Each event has its number as `id`, its kind as `event`, and the same JSON as in the list as `data`. A stream may end
+    earlier: connect again with `Last-Event-ID`, as browsers do, and it resumes there. 204 means that nothing follows.
+    """
+    streams: EventStreams = request.app.state.streams
+    if last_event_id is not None and last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < 10:
+        after = max(after, int(last_event_id))
+    entry = await client.entry(entry_id)
+    if (await entry.wait(timeout=0)).is_final and not await entry.history(after=after, limit=1):
+        return Response(status_code=204)
+    if streams.is_full:
+        raise HTTPException(503, "this server takes no more streams now; try again later", {"Retry-After": "5"})
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(streams.lines(entry, after), media_type="text/event-stream", headers=headers)
+
+
+@cancels.post("/entries/{entry_id}/cancel", operation_id="cancel_entry")
+async def cancel_entry(entry_id: UUID, wanted: CancelRequest, client: Acting, response: Response) -> EntryRecord:
+    """Request the end of an entry; completed steps are not undone.
+
+    202 means that the request is stored and a worker carries it out. Repeating a request has no effect.
+    """
+    entry = await client.cancel(entry_id, wanted.reason)
+    response.status_code = 200 if entry.is_final else 202
+    return entry
+
+
+@reads.get("/gates", operation_id="list_gates", tags=["gates"])
+async def list_gates(
+    client: Acting,
+    gate: Annotated[Word | None, Query(description="only gates of this name")] = None,
+    entry_id: Annotated[UUID | None, Query(description="only gates of this entry")] = None,
+    closed: Annotated[bool, Query(description="include closed gates and their decisions")] = False,
+    limit: Limit = _MOST,
+) -> list[GateRecord]:
+    """List the gates that wait for a person, the longest wait first."""
+    return await client.gates(gate=gate, entry_id=entry_id, closed=closed, limit=limit)
+
+
+@decisions.post("/gates/{where}/decision", operation_id="decide_gate")
+async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
+    """Decide at the gate that a gate id or an entry id names. Each gate is decided once."""
+    return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+
+
+@reads.get("/incidents", operation_id="list_incidents", tags=["incidents"])
+async def list_incidents(client: Acting, limit: Limit = 100) -> list[IncidentRecord]:
+    """List the jobs that wait for an operator, the longest wait first."""
+    return await client.incidents(limit=limit)

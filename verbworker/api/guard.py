@@ -1,0 +1,74 @@
+"""Authenticates the sender of a request before its content is trusted."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verbworker.api.settings import Credentials, Scope
+from verbworker.api.webhook import Signed, parse_signature, secret_of
+from verbworker.http.keys import API_KEY, holder_of
+from verbworker.http.oidc import Issuer
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A sender, what it may do, and the one tenant it acts for; None, any tenant, only without authentication."""
+
+    name: str
+    tenant_id: str | None
+    scopes: frozenset[Scope] = frozenset({Scope.MESSAGES})
+
+
+class Guard:
+    """Knows every credential. A request must present one of them before any of it is processed."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        tolerance: float,
+        issuer: Issuer | None = None,
+        open_to_all: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = [
+            (bytes.fromhex(key.sha256), Sender(key.name, key.tenant, key.scopes)) for key in credentials.api_keys
+        ]
+        self._webhooks = [
+            ([secret_of(secret.get_secret_value()) for secret in one.secrets], Sender(one.name, one.tenant))
+            for one in credentials.webhooks
+        ]
+        self._issuer = issuer
+        self._tenant_claim = credentials.oidc.tenant_claim if credentials.oidc else ""
+        self._token_scopes = credentials.oidc.scopes if credentials.oidc else frozenset()
+        self._tolerance = tolerance
+        self._open_to_all = open_to_all
+        self._now = now
+
+    async def ask(self, headers: Mapping[str, str]) -> Sender | Signed | None:
+        """Identify the sender by the headers; a signature is returned unverified, because it also needs the body."""
+        if self._open_to_all:
+            return Sender("anybody", None, frozenset(Scope))
+        if self._webhooks and "webhook-signature" in headers:
+            return parse_signature(headers, now=self._now(), tolerance=self._tolerance)
+        if API_KEY in headers:
+            return holder_of(headers[API_KEY], self._keys)
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if self._issuer is not None and kind.lower() == "bearer":
+            return self._bearer(await self._issuer.claims(token.strip()))
+        return None
+
+    def signer(self, claim: Signed, body: bytes) -> Sender | None:
+        """Return the sender whose signature it is."""
+        found = None
+        for secrets, sender in self._webhooks:
+            if claim.fits(body, secrets):
+                found = sender
+        return found
+
+    def _bearer(self, claims: Mapping[str, Any] | None) -> Sender | None:
+        tenant = None if claims is None else claims.get(self._tenant_claim)
+        if not claims or not isinstance(tenant, str) or not tenant:
+            return None
+        return Sender(f"oidc:{claims['sub']}", tenant, self._token_scopes)

@@ -1,0 +1,158 @@
+"""The routes for messages: JSON answers, and one sentence per refusal."""
+
+import logging
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from verbworker.api.admission import admitting_route
+from verbworker.api.guard import Sender
+from verbworker.api.settings import Scope
+from verbworker.client.client import Client
+from verbworker.contract.message import Message, Word, validate
+from verbworker.errors import MessageInvalid, PermanentContract
+from verbworker.payload.canonical import parse
+from verbworker.work.messages.ingress import MessageCounter
+
+_log = logging.getLogger(__name__)
+
+_HANDED_OVER = {
+    202: "The engine did not answer; the message is stored and will be delivered",
+    404: "No case waits for it; the message is kept as a dead letter",
+}
+
+
+class _Handover(BaseModel):
+    """A message to deliver immediately, with the field names its senders use."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    message_name: Annotated[Word, Field(alias="messageName")]
+    correlation_key: Annotated[Word, Field(alias="correlationKey")]
+    variables: dict[str, Any] | None = None
+    message_id: Annotated[Word | None, Field(alias="messageId")] = None
+
+
+class AcceptedMessage(BaseModel):
+    """A message that is stored."""
+
+    message_id: str
+
+
+class DeliveredMessage(BaseModel):
+    """What became of a message that was to be delivered immediately; `error` says why it was not."""
+
+    message_id: str
+    delivered: bool
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRoutes:
+    """The routes for messages from outside."""
+
+    client: Client
+    counter: MessageCounter
+    limit: int
+
+    def router(self) -> APIRouter:
+        """Return the routes, which FastAPI describes but whose bodies only we parse: strictly, and kept if invalid."""
+        router = APIRouter(route_class=admitting_route(Scope.MESSAGES), tags=["messages"])
+        router.add_api_route(
+            "/messages",
+            self.take,
+            methods=["POST"],
+            status_code=202,
+            response_model=AcceptedMessage,
+            openapi_extra=_body_of(Message),
+            summary="Store a message for the case that waits for it",
+            operation_id="send_message",
+        )
+        router.add_api_route(
+            "/api/workflow/message",
+            self.hand_over,
+            methods=["POST"],
+            response_model=DeliveredMessage,
+            responses={code: {"model": DeliveredMessage, "description": words} for code, words in _HANDED_OVER.items()},
+            openapi_extra=_body_of(_Handover),
+            summary="Deliver a message to a waiting case, or not at all",
+            operation_id="hand_over_message",
+        )
+        return router
+
+    async def take(self, request: Request) -> Response:
+        """Store a message. A repeated message is stored once: its id and its content must be the same."""
+        sender: Sender = request.state.sender
+        body: bytes = request.state.body
+        ingress, client = self.client.resources.ingress, acting_client(self.client, sender)
+        message = await ingress.read(body, tenant_id=client.tenant, sent_by=sender.name)
+        if sender.tenant_id is None:
+            client = client.act_for(tenant=message.tenant_id)
+        elif message.tenant_id != sender.tenant_id:
+            raise HTTPException(403, "this credential is not valid for the tenant of the message")
+        receipt = await client.deliver(message)
+        _log.info("message stored", extra={**_who(message, sender), "is_new": receipt.is_new})
+        return JSONResponse({"message_id": message.message_id}, 202)
+
+    async def hand_over(self, request: Request) -> Response:
+        """Deliver a message now: 200 if a case was waiting, 404 if none was, 202 if the engine did not answer."""
+        sender: Sender = request.state.sender
+        body: bytes = request.state.body
+        tenant = acting_client(self.client, sender).tenant
+        try:
+            message = _message(body, self.limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
+        except MessageInvalid as error:
+            ingress = self.client.resources.ingress
+            await ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
+            raise
+        answer = await self.counter.hand_over(message, sent_by=sender.name)
+        _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
+        told = {"message_id": message.message_id, "delivered": answer.is_delivered}
+        if answer.is_delivered:
+            return JSONResponse(told)
+        if answer.is_kept:
+            return JSONResponse(told, 202)
+        return JSONResponse({"error": answer.reason, **told}, 404)
+
+
+def acting_client(client: Client, sender: Sender) -> Client:
+    """Return the client that acts for the sender of a request, in the sender's tenant."""
+    return client.act_for(sender.name, tenant=sender.tenant_id)
+
+
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a body that FastAPI does not parse."""
+    schema = model.model_json_schema()
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
+    try:
+        wanted = _Handover.model_validate(parse(body, limit=limit))
+    except PermanentContract as error:
+        raise MessageInvalid(f"the message cannot be read: {error}") from error
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        fields = {".".join(map(str, one["loc"])): one["msg"].removeprefix("Value error, ") for one in problems}
+        raise MessageInvalid("the message is invalid", fields) from None
+    given = wanted.message_id if wanted.message_id is not None else given_id
+    return validate(
+        {
+            "message_name": wanted.message_name,
+            "message_id": str(uuid4()) if given is None else given,
+            "correlation_key": wanted.correlation_key,
+            "tenant_id": tenant_id,
+            "payload": wanted.variables,
+        }
+    )
+
+
+def _who(message: Message, sender: Sender) -> dict[str, object]:
+    named = {"message_id": message.message_id, "message_name": message.message_name, "tenant_id": message.tenant_id}
+    return {**named, "sender": sender.name, "traceparent": message.traceparent}

@@ -1,0 +1,103 @@
+"""The server of messages and cases: builds the application, listens, and shuts down without losing an answer."""
+
+import asyncio
+from contextlib import AsyncExitStack, closing
+from typing import Any
+from uuid import uuid4
+
+from verbworker.api.admission import Admission
+from verbworker.api.api_application import build_application
+from verbworker.api.event_stream import EventStreams
+from verbworker.api.guard import Guard
+from verbworker.api.message_routes import MessageRoutes
+from verbworker.api.settings import IngressSettings
+from verbworker.app.settings import Settings
+from verbworker.app.tracing.choice import open_tracer
+from verbworker.background.poll_loop import running
+from verbworker.client.client import Client
+from verbworker.client.resources import Resources
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.errors import ContractInvalid
+from verbworker.http.address import is_loopback
+from verbworker.http.answers import probe_routes
+from verbworker.http.oidc import Issuer
+from verbworker.http.rate import Rates
+from verbworker.http.server import ServerOptions, bind, open_server
+from verbworker.job.trace_context import carry_trace
+from verbworker.stores import durability, migrations
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.ingress import Ingress, MessageCounter
+
+# A message takes a few milliseconds; more senders than this wait for each other's database connections.
+_MOST_CONNECTIONS = 256
+# Each stream holds a connection and asks the database once a second; the other half of the connections is for requests.
+_MOST_STREAMS = 128
+
+
+async def serve(
+    settings: Settings,
+    ingress: IngressSettings,
+    registry: Registry,
+    engine: Engine,
+    stop: asyncio.Event,
+    *,
+    is_open: bool = False,
+) -> None:
+    """Serve messages and cases until `stop` is set, then finish the requests under way."""
+    guard = make_guard(ingress, is_open=is_open)
+    advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
+        await migrations.require(settings.database())
+        database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
+        await durability.require_writable(database)
+        await stack.enter_async_context(engine)
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
+        letters = DeadLetters(database)
+        tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+        delivery = MessageDelivery(registry, inbox, letters, engine, tenant=tenant)
+        taking = Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, delivery=delivery)
+        tracer = await stack.enter_async_context(open_tracer(settings, database))
+        resources = Resources(settings, database, stack, registry, ingress=taking, tracer=tracer)
+        client = Client(settings, by="api", resources=resources)
+        counter = MessageCounter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant)
+        streams, stopping = EventStreams(_MOST_STREAMS), asyncio.Event()
+        app = build_application(
+            MessageRoutes(client, counter, ingress.body_limit),
+            client=client,
+            admission=Admission(guard, Rates(ingress.rate, ingress.burst), ingress.body_limit),
+            streams=streams,
+            probes=[*probe_routes(database.ping, stopping.is_set)],
+        )
+        options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
+        async with running([delivery.service], stop), open_server(carry_trace(app), listener, options):
+            await stop.wait()
+            stopping.set()
+            streams.stop()
+
+
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI document of the server, which needs neither database nor engine."""
+    nothing: Any = None
+    return build_application(MessageRoutes(nothing, nothing, 0), client=nothing).openapi()
+
+
+def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
+    """Build the guard from the settings. Without authentication only for trials on this machine."""
+    credentials = settings.load_credentials()
+    if is_open:
+        if credentials:
+            raise ContractInvalid("--insecure-no-auth cannot be combined with credentials: remove one of them")
+        if not is_loopback(settings.host):
+            raise ContractInvalid("--insecure-no-auth may only listen on this machine: use 127.0.0.1")
+    elif not credentials:
+        raise ContractInvalid(
+            "no senders are configured: set VERBWORKER_INGRESS_CREDENTIALS_FILE (or try it out by --insecure-no-auth)"
+        )
+    tolerance, oidc = settings.tolerance.total_seconds(), credentials.oidc
+    issuer = None if oidc is None else Issuer(oidc.issuer, oidc.audience, oidc.jwks)
+    return Guard(credentials, tolerance=tolerance, issuer=issuer, open_to_all=is_open)

@@ -1,0 +1,101 @@
+"""The settings of the ingress: where it listens, its limits, and its credentials."""
+
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from verbworker.app.api_keys import ApiKey
+from verbworker.app.settings import Seconds
+from verbworker.contract.message import LARGEST, Word
+from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
+
+
+class Scope(StrEnum):
+    """What a credential allows."""
+
+    MESSAGES = "messages"
+    READ = "read"
+    START = "start"
+    DECIDE = "decide"
+    CANCEL = "cancel"
+
+
+# A credential that was made for messages must not be able to do more after an upgrade.
+_ONLY_MESSAGES = frozenset({Scope.MESSAGES})
+
+
+class ScopedKey(ApiKey):
+    """An API key of a sender, and what it allows."""
+
+    scopes: frozenset[Scope] = _ONLY_MESSAGES
+
+
+class Webhook(BaseModel):
+    """A sender that signs its messages; several secrets are valid during rotation."""
+
+    model_config = STRICT
+
+    name: Word
+    tenant: Word
+    secrets: Annotated[list[SecretStr], Field(min_length=1)]
+
+
+class Oidc(BaseModel):
+    """A token issuer: its keys as a file or a URL, the claim that names the tenant, and what its tokens allow."""
+
+    model_config = STRICT
+
+    issuer: Word
+    audience: Word
+    jwks: Annotated[str, Field(min_length=1)]
+    tenant_claim: Word = "tenant_id"
+    scopes: frozenset[Scope] = _ONLY_MESSAGES
+
+
+class Credentials(BaseModel):
+    """All credentials that the ingress accepts."""
+
+    model_config = STRICT
+
+    api_keys: tuple[ScopedKey, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()
+    oidc: Oidc | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.api_keys or self.webhooks or self.oidc)
+
+
+class IngressSettings(BaseSettings):
+    """The ingress settings, in addition to those of every command. Durations are in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VERBWORKER_INGRESS_", extra="forbid", hide_input_in_errors=True, frozen=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8091, ge=0, le=65535, description="port")
+    credentials: SecretStr | None = Field(default=None, description="credentials of the senders, as JSON")
+    credentials_file: Path | None = Field(default=None, description="file with the same JSON")
+    body_limit: int = Field(default=LARGEST, ge=1024, le=LARGEST, description="largest body, in bytes")
+    rate: float = Field(default=50.0, gt=0, description="messages per second and sender")
+    burst: int = Field(default=100, ge=1, description="messages that a sender may send in one burst")
+    tolerance: Seconds = Field(default=timedelta(minutes=5), description="greatest age of a signature")
+    message_ttl: Seconds = Field(default=timedelta(hours=1), description="how long a message waits for its case")
+    drain: Seconds = Field(default=timedelta(seconds=20), description="how long running requests may take at shutdown")
+    tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
+    tls_key: Path | None = Field(default=None, description="key of the certificate")
+
+    def load_credentials(self) -> Credentials:
+        """Return the configured credentials; empty if none are set."""
+        found = read_credentials(Credentials, self.credentials, self.credentials_file, "ingress")
+        require_unique([key.name for key in found.api_keys] + [one.name for one in found.webhooks], "ingress")
+        return found
+
+
+def load(**overrides: object) -> IngressSettings:
+    """Read the settings; the command line wins over the environment."""
+    return read_settings(IngressSettings, overrides)

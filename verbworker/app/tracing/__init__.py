@@ -1,0 +1,1 @@
+"""Tracing: chooses the tracer, and speaks OpenTelemetry if that is enabled. Nothing else may import OpenTelemetry."""

@@ -1,0 +1,358 @@
+"""The client: what a program, a command or a page does with cases, for one tenant and in one name."""
+
+import getpass
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID, uuid4
+
+from verbworker.app import settings as config
+from verbworker.client.entry_handle import EntryHandle
+from verbworker.client.entry_view import EntryView
+from verbworker.client.records import (
+    EntryPage,
+    EntryRecord,
+    GateRecord,
+    IncidentRecord,
+    ListedEntry,
+    MessageReceipt,
+    StuckEntry,
+)
+from verbworker.client.resources import Resources, open_resources
+from verbworker.contract.message import Message, validate
+from verbworker.errors import CannotRun, InvocationInvalid, NotFound
+from verbworker.runbook.event import Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.overview import Filter, Key, Overview
+from verbworker.stores.id_prefixes import IdPrefixes
+from verbworker.work.gates.decide import Gates
+from verbworker.work.starts.cancel import Cancellation
+
+if TYPE_CHECKING:
+    from verbworker.contract.registry import Registry
+
+EntryId = UUID | str
+"""An id, its text, or as much of the beginning of its text as makes it unique."""
+
+MOST_ENTRIES = 11_000
+"""The most entries, gates or incidents that one call returns."""
+
+
+class Client:
+    """Starts verbs and reads, decides, sends and cancels, from any asyncio program. It needs no worker beside it.
+
+    ```python
+    from verbworker import Client
+
+    from verbs import registry
+
+    async with Client.from_environment(registry) as client:
+        entry = await client.start("kyc.open-case", {"entity": "Allianz GmbH"}, request_key="order-17")
+        outcome = await entry.result(timeout=60)
+    ```
+
+    What it starts is stored when the call returns; any worker of the same database carries it out. Open one client for
+    the whole program: it holds a few database connections and may be used by any number of tasks. Errors are those of
+    `verbworker.errors`: `InvocationInvalid`, `RequestConflict` and `NotFound` mean that nothing was done;
+    `StoreUnavailable` means that it is unknown, and a repeated call with the same `request_key` finds out.
+    """
+
+    def __init__(
+        self,
+        settings: config.Settings,
+        registry: "Registry | None" = None,
+        *,
+        by: str | None = None,
+        tenant: str | None = None,
+        resources: Resources | None = None,
+    ) -> None:
+        self.tenant = tenant or settings.tenant
+        """The tenant whose cases this client sees."""
+        self.by = by or _user()
+        """The name that is recorded for what this client does, unless a call names another."""
+        self._settings = settings
+        self._registry = registry
+        self._resources = resources
+        self._stack = AsyncExitStack()
+
+    @classmethod
+    def from_environment(
+        cls,
+        registry: "Registry | None" = None,
+        *,
+        by: str | None = None,
+        tenant: str | None = None,
+        dsn: str | None = None,
+        engine_id: str | None = None,
+    ) -> Self:
+        """Make a client from `VERBWORKER_...` variables and `verbworker.toml`, as every command does.
+
+        Without a registry it cannot start verbs, but does everything else. Raises `ContractInvalid` if a setting is
+        wrong. Use it with `async with`, which raises `StoreUnavailable` or `SchemaMismatch` if the database is.
+        """
+        return cls(config.load(dsn=dsn, engine_id=engine_id, tenant=tenant), registry, by=by)
+
+    async def __aenter__(self) -> Self:
+        if self._resources is not None:
+            raise CannotRun("this client is open already: use one `async with` and share the client")
+        self._resources = await self._stack.enter_async_context(open_resources(self._settings, self._registry))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources = None
+        await self._stack.__aexit__(kind, error, trace)
+
+    def act_for(self, by: str | None = None, *, tenant: str | None = None) -> "Client":
+        """Return this client in another name, or for another tenant. It shares the connections and is not closed.
+
+        For a service that acts for its users: `await client.act_for(user.name).start(...)`.
+        """
+        names = {"by": by or self.by, "tenant": tenant or self.tenant}
+        return Client(self._settings, self._registry, **names, resources=self.resources)
+
+    @property
+    def resources(self) -> Resources:
+        """The connections of an open client, for verbworker's own surfaces; not part of the public interface."""
+        if self._resources is None:
+            raise CannotRun("this client is not open: use it inside of `async with Client.from_environment(...)`")
+        return self._resources
+
+    # ---- entries --------------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        verb: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        request_key: str | None = None,
+        by: str | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        traceparent: str | None = None,
+    ) -> EntryHandle:
+        """Start a verb and return its entry: `start("kyc.open-case", {"entity": "Allianz GmbH"})`.
+
+        Without `args` the text may be a whole invocation: `start('(kyc.open-case :entity "Allianz GmbH")')`. A workflow
+        verb is stored on return, and a worker carries it out; one whose contract is blocking is awaited for up to 30
+        seconds. A direct verb has ended on return: it runs in this process.
+
+        With a `request_key` of your own the call may be repeated safely: the tenant's first request with the key
+        counts, and the others return its entry. Raises `InvocationInvalid` if there is no such verb or the arguments
+        do not fit, and `RequestConflict` if the key was used for something else. `provenance` is stored with the entry;
+        `traceparent` continues a trace (W3C).
+        """
+        from verbworker.work.starts.router import Caller  # imports the registry's models
+
+        router = self.resources.router
+        caller = Caller(self.tenant, by or self.by, request_key, provenance, traceparent)
+        asked = {} if args is None and not verb.lstrip().startswith("(") else args
+        entry = await router.invoke(verb, asked, caller=caller)
+        return EntryHandle(self, entry.entry_id)
+
+    async def entry(self, entry_id: EntryId) -> EntryHandle:
+        """Return a handle on one entry; raises `NotFound`."""
+        found = await self._entry_id(entry_id)
+        if await self.resources.runbook.entry(found, tenant_id=self.tenant) is None:
+            raise NotFound(f"the tenant {self.tenant} has no entry {found}")
+        return EntryHandle(self, found)
+
+    async def entries(
+        self,
+        *,
+        status: Status | str | None = None,
+        verb: str | None = None,
+        text: str | None = None,
+        entry_id: EntryId | None = None,
+        stuck_for: timedelta | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EntryPage:
+        """Return a page of entries, newest first, that match every filter.
+
+        `text` is found in the sentence, the verb or the name of who asked. `stuck_for` returns the entries without
+        progress for so long, longest first, each with its reason, and takes no other filter. For the next page pass
+        `cursor=page.next`.
+        """
+        _require_limit(limit)
+        if stuck_for is not None:
+            if any((status, verb, text, entry_id, cursor)):
+                raise InvocationInvalid("stuck_for cannot be combined with another filter")
+            return await self._stuck(stuck_for, limit)
+        wanted = Filter(
+            status=None if status is None else _status(status),
+            verb=verb,
+            text=text,
+            entry_id=None if entry_id is None else await self._entry_id(entry_id),
+        )
+        before = None if cursor is None else _parse_cursor(cursor)
+        found = await Overview(self.resources.database).page(self.tenant, wanted, before=before, limit=limit + 1)
+        following = _format_cursor(found[limit - 1].key) if len(found) > limit else None
+        rows = (ListedEntry.with_progress(one.entry, one.progress, one.stalls) for one in found[:limit])
+        return EntryPage(entries=tuple(rows), next=following)
+
+    async def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
+        """Request the end of an entry; completed steps are not undone. The request is stored on return.
+
+        The entry is cancelled on return if the engine had not started it, else as soon as a worker has told the engine.
+        Repeating a request has no effect. Raises `NotFound`, or `RequestConflict` if it ended otherwise before.
+        """
+        resources = self.resources
+        # Withdrawing a start needs no engine id: an instance has one row, in whatever engine.
+        dispatches = Dispatches(resources.database, engine_id="", owner=resources.owner)
+        entry = await Cancellation(resources.database, dispatches).cancel(
+            await self._entry_id(entry_id), tenant_id=self.tenant, by=by or self.by, reason=reason
+        )
+        return EntryRecord.of(entry)
+
+    # ---- gates ----------------------------------------------------------------------------------------------------
+
+    async def gates(
+        self,
+        *,
+        gate: str | None = None,
+        entry_id: EntryId | None = None,
+        closed: bool = False,
+        limit: int = 1000,
+    ) -> list[GateRecord]:
+        """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
+        _require_limit(limit)
+        entry = None if entry_id is None else await self._entry_id(entry_id)
+        found = await self._gates.list(self.tenant, gate=gate, entry_id=entry, closed=closed, limit=limit)
+        return [GateRecord.of(one) for one in found]
+
+    async def gate(self, where: EntryId, *, gate: str | None = None) -> GateRecord:
+        """Return the gate that a gate id or an entry id names, an open one first.
+
+        Raises `NotFound`, or `RequestConflict` if the entry waits at several: then name the `gate`.
+        """
+        return GateRecord.of(await self._gates.find(await self._gate_id(where), self.tenant, gate=gate))
+
+    async def decide(
+        self, where: EntryId, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
+    ) -> GateRecord:
+        """Decide at a gate, which a gate id or an entry id names. Each gate is decided once.
+
+        The decision is stored on return, and a worker tells the engine. Raises `InvocationInvalid` for a decision that
+        the gate does not accept, `RequestConflict` if it was decided, closed or claimed by another person before, and
+        `NotFound`.
+        """
+        found = await self._gates.decide(
+            await self._gate_id(where), decision, reason=reason, by=by or self.by, tenant_id=self.tenant, gate=gate
+        )
+        return GateRecord.of(found)
+
+    async def claim(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+        """Claim a gate, so that no other person can decide it; raises `RequestConflict` if another person has it."""
+        found = await self._gate_id(where)
+        return GateRecord.of(await self._gates.claim(found, by or self.by, self.tenant, gate=gate))
+
+    async def release(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+        """Release a claimed gate, no matter who claimed it."""
+        return GateRecord.of(
+            await self._gates.release(await self._gate_id(where), by or self.by, self.tenant, gate=gate)
+        )
+
+    # ---- messages and incidents -----------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        name: str,
+        key: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        message_id: str | None = None,
+        entry_id: EntryId | None = None,
+        ttl: timedelta | None = None,
+        by: str | None = None,
+    ) -> MessageReceipt:
+        """Send a message to the case that waits for it under a correlation key; it is stored on return.
+
+        With a `message_id` of your own the call may be repeated safely. The message waits for its case up to `ttl`, an
+        hour by default. Raises `MessageInvalid`, or `RequestConflict` if the id belongs to another message.
+        """
+        fields = {
+            "message_name": name,
+            "message_id": str(uuid4()) if message_id is None else message_id,
+            "correlation_key": key,
+            "tenant_id": self.tenant,
+            "entry_id": None if entry_id is None else str(await self._entry_id(entry_id)),
+            "payload": dict(payload) if isinstance(payload, Mapping) else payload,
+        }
+        return await self.deliver(validate(fields), ttl=ttl, by=by)
+
+    async def deliver(self, message: Message, *, ttl: timedelta | None = None, by: str | None = None) -> MessageReceipt:
+        """Send a prepared message, for example from a generated function; its tenant must be this client's."""
+        if message.tenant_id != self.tenant:
+            raise InvocationInvalid(
+                f"the message is for the tenant {message.tenant_id}, and this client acts for {self.tenant}"
+            )
+        receipt = await self.resources.ingress.take(message, sent_by=by or self.by, ttl=ttl)
+        return MessageReceipt(message_id=message.message_id, is_new=receipt.is_new)
+
+    async def incidents(self, *, without_entry: bool = False, limit: int = 100) -> list[IncidentRecord]:
+        """Return the jobs that wait for an operator, the longest wait first.
+
+        With `without_entry` also held jobs that belong to no entry of any tenant.
+        """
+        _require_limit(limit)
+        overview = Overview(self.resources.database)
+        found = await overview.troubles(self.tenant, without_entry=without_entry, limit=limit)
+        return [IncidentRecord.of(one) for one in found]
+
+    async def _entry_id(self, text: EntryId) -> UUID:
+        return text if isinstance(text, UUID) else await self._prefixes.entry(text)
+
+    async def _gate_id(self, text: EntryId) -> UUID:
+        return text if isinstance(text, UUID) else await self._prefixes.entry_or_gate(text)
+
+    @property
+    def _prefixes(self) -> IdPrefixes:
+        return IdPrefixes(self.resources.database, self.tenant)
+
+    @property
+    def _gates(self) -> Gates:
+        return Gates(self.resources.database)
+
+    async def _stuck(self, longer_than: timedelta, limit: int) -> EntryPage:
+        view = EntryView(self.resources.database)
+        found = await self.resources.runbook.stuck(self.tenant, longer_than=longer_than, limit=limit)
+        rows = [StuckEntry.of_silence(await view.read(one.entry), one.since, one.reason) for one in found]
+        return EntryPage(entries=tuple(rows), next=None)
+
+
+def _status(value: Status | str) -> Status:
+    try:
+        return Status(value)
+    except ValueError:
+        raise InvocationInvalid(f"there is no status {value[:60]!a}; there are {', '.join(Status)}") from None
+
+
+def _require_limit(limit: int) -> None:
+    if not 1 <= limit <= MOST_ENTRIES:
+        raise InvocationInvalid(f"the limit must be from 1 to {MOST_ENTRIES}")
+
+
+def _format_cursor(key: Key) -> str:
+    # In UTC and with a Z: a plus sign would have to be escaped in an address.
+    return f"{key.created_at.astimezone(UTC).isoformat().replace('+00:00', 'Z')}~{key.entry_id}"
+
+
+def _parse_cursor(text: str) -> Key:
+    at, _, entry = text.partition("~")
+    try:
+        moment, entry_id = datetime.fromisoformat(at), UUID(entry)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvocationInvalid("the cursor is invalid: pass the one that the page before returned")
+    return Key(moment, entry_id)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return "client"

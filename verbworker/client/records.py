@@ -1,0 +1,274 @@
+"""What a client returns: the models that HTTP answers with and that commands print with `--json`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from verbworker.client.entry_view import FoundEntry
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Stall, StallKind, Status, Wait, describe
+from verbworker.runbook.progress import Progress
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.overview import Trouble
+
+_LOOK = ConfigDict(frozen=True, from_attributes=True)
+
+
+def _hexadecimal(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+class EntryRecord(BaseModel):
+    """One entry of the runbook: what was asked, and how it stands."""
+
+    model_config = _LOOK
+
+    entry_id: UUID
+    tenant_id: str
+    request_key: str | None = Field(description="the caller's own key: a repeated request with it starts nothing")
+    verb: str
+    verb_version: str
+    mode: EntryMode
+    sentence: str = Field(description="what was asked, in words for people")
+    invocation: str = Field(description="what was asked, as the command line and the REPL accept it")
+    args: dict[str, Any]
+    asked_by: str
+    status: Status
+    outcome: dict[str, Any] | None = Field(description="the result, once the entry has ended with one")
+    process_id: str | None
+    process_version: int | None
+    definition_key: int | None
+    provenance: dict[str, Any]
+    cancel_requested_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the status can no longer change."""
+        return self.status.is_final
+
+    @staticmethod
+    def of(entry: Entry) -> "EntryRecord":
+        """Return the record of an entry."""
+        return EntryRecord.model_validate(entry)
+
+
+class StallRecord(BaseModel):
+    """Why an entry makes no progress, and what an operator can do."""
+
+    model_config = _LOOK
+
+    kind: StallKind
+    since: datetime
+    reason: str
+    remedy: str
+
+
+class WaitRecord(BaseModel):
+    """One thing that an entry waits for."""
+
+    model_config = _LOOK
+
+    token_id: UUID
+    kind: Wait
+    reason: str
+    since: datetime
+    gate: str | None
+    message_name: str | None
+
+
+class ReleaseRecord(BaseModel):
+    """A held job that a person released and that the engine has not handed out since."""
+
+    model_config = _LOOK
+
+    verb: str
+    job_key: int
+    at: datetime
+    words: str = Field(description="what is waited for, and what to do if that does not happen by itself")
+
+
+class ListedEntry(EntryRecord):
+    """An entry in a list, with its progress."""
+
+    progress: str = Field(description="for example: 3 of 5, awaiting reviewer")
+    stalls: tuple[StallRecord, ...]
+
+    @staticmethod
+    def with_progress(entry: Entry, progress: Progress, stalls: Sequence[Stall]) -> "ListedEntry":
+        """Return the record of an entry in a list."""
+        return ListedEntry.model_validate({**_fields(entry), "progress": progress.detailed, "stalls": stalls})
+
+
+class StuckEntry(ListedEntry):
+    """An entry in a list of those without progress."""
+
+    since: datetime = Field(description="since when it makes no progress")
+    reason: str = Field(description="what it waits for, or what is missing")
+
+    @staticmethod
+    def of_silence(found: FoundEntry, since: datetime, reason: str) -> "StuckEntry":
+        """Return the record of an entry without progress."""
+        listed = {**_fields(found.entry), "progress": found.progress.detailed, "stalls": found.stalls}
+        return StuckEntry.model_validate({**listed, "since": since, "reason": reason})
+
+
+class EntryDetail(ListedEntry):
+    """An entry with everything it waits for."""
+
+    waits: tuple[WaitRecord, ...]
+    trouble: str | None = Field(description="why the engine has not started it yet")
+    released: tuple[ReleaseRecord, ...]
+    incidents: "tuple[EventRecord, ...]" = Field(description="the incidents that stop it now")
+    outcome_name: str | None = Field(description="how it ended, by the name that its contract has for it")
+    failure: "EventRecord | None" = Field(description="the event that ended it badly")
+
+    @staticmethod
+    def with_waits(found: FoundEntry) -> "EntryDetail":
+        """Return the record of one entry."""
+        known = {**_fields(found.entry), "progress": found.progress.detailed, "stalls": found.stalls}
+        more = {"waits": found.waits, "trouble": found.trouble, "released": found.released}
+        ends = {
+            "incidents": [EventRecord.of(event) for event in found.incidents],
+            "outcome_name": found.outcome_name,
+            "failure": None if found.failure is None else EventRecord.of(found.failure),
+        }
+        return EntryDetail.model_validate({**known, **more, **ends})
+
+
+class EntryPage(BaseModel):
+    """Some entries of a list, and where the next ones start."""
+
+    model_config = _LOOK
+
+    entries: tuple[StuckEntry | ListedEntry, ...]
+    next: str | None = Field(description="the cursor of the next page; null on the last one")
+
+
+class EventRecord(BaseModel):
+    """One thing that happened to an entry, at its place in the entry's chain."""
+
+    model_config = _LOOK
+
+    entry_id: UUID
+    seq: int
+    at: datetime
+    kind: Kind
+    detail: dict[str, Any]
+    status: Status = Field(description="the status of the entry after this event")
+    hash: Annotated[str, BeforeValidator(_hexadecimal)]
+    sentence: str = Field(description="what happened, in words for people")
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """Return the record of an event."""
+        return cls.model_validate({**_fields(event), "sentence": describe(event)})
+
+
+class DecisionRecord(BaseModel):
+    """The decision at a gate; `answer` is null until the engine has received it."""
+
+    model_config = _LOOK
+
+    decision: str
+    reason: str
+    by: str
+    at: datetime
+    answer: str | None
+
+
+class GateRecord(BaseModel):
+    """A gate that an entry waits at, or waited at."""
+
+    model_config = _LOOK
+
+    token_id: UUID
+    tenant_id: str
+    entry_id: UUID
+    instance_uid: UUID
+    engine_id: str
+    job_key: int
+    element_instance_key: int
+    gate: str
+    reason: str
+    detail: dict[str, Any]
+    decisions: tuple[str, ...] = Field(description="the decisions that the gate accepts; empty means any")
+    claimed_by: str | None
+    claimed_at: datetime | None
+    opened_at: datetime
+    seen_at: datetime
+    closed_at: datetime | None
+    closed_as: str | None
+    sentence: str | None
+    verb: str | None
+    verdict: DecisionRecord | None
+    takes: str
+    asked: str
+    state: str
+
+    @classmethod
+    def of(cls, gate: HumanGate) -> Self:
+        """Return the record of a gate."""
+        asked = {name: value for name, value in gate.detail.items() if name != "decisions"}
+        words = {
+            "decisions": gate.decisions,
+            "takes": ", ".join(gate.decisions) or "any word",
+            "asked": "; ".join(f"{name}: {_words(value)}" for name, value in asked.items()),
+            "state": _state(gate),
+        }
+        return cls.model_validate({**_fields(gate), **words})
+
+
+class IncidentRecord(BaseModel):
+    """A job that waits for an operator."""
+
+    model_config = _LOOK
+
+    engine_id: str
+    job_key: int
+    entry_id: UUID | None
+    element_id: str
+    reason: str
+    since: datetime
+    sentence: str | None
+    verb: str | None
+    state: str | None
+    runs: int | None
+    retries_left: int | None
+    fail_class: str | None
+    fail_code: str | None
+    fail_text: str | None
+
+    @classmethod
+    def of(cls, trouble: Trouble) -> Self:
+        """Return the record of an incident."""
+        return cls.model_validate(trouble)
+
+
+class MessageReceipt(BaseModel):
+    """A message that is stored. `is_new` is false if the same message was stored before."""
+
+    model_config = _LOOK
+
+    message_id: str
+    is_new: bool
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    """Return the fields of a dataclass, without copying what they hold."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def _words(value: object) -> str:
+    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)
+
+
+def _state(gate: HumanGate) -> str:
+    if gate.verdict is not None:
+        told = {"gone": ", too late", None: ", not sent to the engine yet"}.get(gate.verdict.answer, "")
+        return f"{gate.verdict.by} decided {gate.verdict.decision}{told}"
+    return "open" if gate.closed_as is None else gate.closed_as

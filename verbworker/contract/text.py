@@ -1,0 +1,28 @@
+"""Text from people: short enough to keep, and of characters that the database can store."""
+
+from collections.abc import Mapping
+
+from verbworker.errors import InvocationInvalid
+
+
+def require_text(name: str, text: str, longest: int, *, empty: bool = False) -> None:
+    """Raise `InvocationInvalid` if a text is blank, unless it may be `empty`, too long, or cannot be stored."""
+    if not empty and not text.strip():
+        raise InvocationInvalid(f"{name} is empty")
+    if len(text) > longest:
+        raise InvocationInvalid(f"{name} is longer than {longest} characters")
+    if not is_storable(text):
+        raise InvocationInvalid(f"{name} holds characters that cannot be kept")
+
+
+def is_storable(value: object) -> bool:
+    """Return whether the database can store every text of a value, at any depth."""
+    match value:
+        case str():
+            return not any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in value)
+        case Mapping():
+            return all(is_storable(name) and is_storable(inner) for name, inner in value.items())
+        case list() | tuple():
+            return all(map(is_storable, value))
+        case _:
+            return True

@@ -1,0 +1,68 @@
+"""The completion of a job in somebody else's transaction: a verb's effect, its verdict and the token move together."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from verbworker.engine.embedded.activation import DirectHandoff, Promises
+from verbworker.engine.embedded.instance_step import InstanceStep
+from verbworker.engine.embedded.kernel.commands import CompleteJob
+from verbworker.stores.database import Connection
+from verbworker.stores.embedded.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionParts:
+    """What completions need of their engine."""
+
+    tokens: Tokens
+    handoff: DirectHandoff
+    cache: Callable[[InstanceStep], None]
+    """Caches a saved instance and wakes the waiters of its jobs."""
+    save: Callable[[Connection, CompleteJob], Awaitable[Callable[[], None]]]
+    """Completes a job after reading what is needed; the answer is called after the commit."""
+
+
+@dataclass(slots=True)
+class Completion:
+    """One job's completion. Until it ends, the jobs that it makes are promised to local waiters."""
+
+    parts: CompletionParts
+    command: CompleteJob
+    turn: InstanceStep | None = None
+    """The step, if a cached instance was enough to make it."""
+    version: int = 0
+    _promised: ExitStack = field(default_factory=ExitStack)
+    _saved: Callable[[], None] | None = None
+
+    async def finish_in(self, connection: Connection, verdict: Sequence[object]) -> str:
+        """Store a verdict and complete the job by one statement, or write nothing; return the answer."""
+        turn = self.turn
+        if turn is None or turn.change.is_rich:
+            return "refused"
+        promises = self._promised.enter_context(self.parts.handoff.promise(turn))
+        answer, at_ms = await self.parts.tokens.finish_in(connection, verdict, turn.finish())
+        if answer == "done":
+            self._saved = lambda: self._keep(turn, promises, at_ms)
+        else:
+            self._promised.close()
+            self.turn = None
+        return answer
+
+    def _keep(self, turn: InstanceStep, promises: Promises, at_ms: int) -> None:
+        self.parts.cache(turn)
+        promises.keep(self.version, at_ms)
+
+    async def save_in(self, connection: Connection) -> None:
+        """Complete the job after its verdict was stored; raises as the engine's `complete` does."""
+        turn = self.turn
+        if turn is not None and (await self.parts.tokens.save_in(connection, [turn.finish()]))[0]:
+            self._saved = lambda: self.parts.cache(turn)
+        else:
+            self._saved = await self.parts.save(connection, self.command)
+
+    def end(self, *, is_saved: bool) -> None:
+        """Wake waiters after the commit, or withdraw what was promised."""
+        with self._promised:
+            if is_saved and self._saved is not None:
+                self._saved()

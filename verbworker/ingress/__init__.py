@@ -1,1 +1,0 @@
-"""The HTTP ingress: accepts messages from senders that can prove which tenant they act for."""
