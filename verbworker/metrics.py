@@ -88,6 +88,9 @@ OVERDUE_BACKOFFS = Gauge(
     "verbworker_overdue_backoffs", "Failed jobs that the engine should have handed out again", registry=REGISTRY
 )
 OVERDUE_TIMERS = Gauge("verbworker_overdue_timers", "Waits whose timer should have fired", registry=REGISTRY)
+STALLED_MESSAGES = Gauge(
+    "verbworker_stalled_messages", "Waits that the engine has not ended though their message came", registry=REGISTRY
+)
 RETENTION_DROPPED = Counter(
     "verbworker_retention_dropped", "Rows that retention dropped, by what they were", ["kind"], registry=REGISTRY
 )

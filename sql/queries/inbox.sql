@@ -150,7 +150,8 @@ SET resend_at = clock_timestamp()
 WHERE instance_uid = $1 AND state = 'consumed' AND message_name = $2 AND ended_element = $3 AND ended_input = $4;
 
 -- name: claim_forgotten
--- What is to be sent once more, if its wait is still open; the rest is forgotten with the same look.
+-- What is to be sent once more, if its wait is still open or its case stands still; the rest is forgotten with the same
+-- look.
 WITH due AS (
   SELECT message.tenant_id, message.message_id, EXISTS (
     SELECT 1
@@ -159,6 +160,11 @@ WITH due AS (
     WHERE instance.instance_uid = message.instance_uid AND token.instance_uid = message.instance_uid
       AND token.closed_at IS NULL AND token.message_name = message.message_name
       AND token.element_id = message.ended_element AND token.input_hash = message.ended_input
+  ) OR EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    JOIN verbworker.stall AS noted ON noted.entry_id = instance.entry_id
+    WHERE instance.instance_uid = message.instance_uid AND noted.kind = 'job'
   ) AS is_open
   FROM verbworker.inbox_message AS message
   WHERE message.engine_id = $1 AND message.resend_at <= statement_timestamp()

@@ -131,6 +131,12 @@ FROM silent
 WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key, silent.is_missed;
 
+-- name: look_again
+-- The engine did not answer, so the look does not count: the next one comes in a minute and not after the usual while.
+UPDATE verbworker.workflow_instance
+SET probed_at = clock_timestamp() - $3::interval + interval '1 minute'
+WHERE instance_uid = $1 AND instance_key = $2 AND missed_at IS NULL;
+
 -- name: is_made_again
 -- Whether a job of an instance is with us that is not of the engine instance it is pinned to: the engine lost that one
 -- and made it again, and it will be adopted. A listener's job has no key of its instance here, so any of them counts.

@@ -274,6 +274,7 @@ FROM (
       CASE kind
         WHEN 'job' THEN 'the engine has it, and nothing of it is under way'
         WHEN 'backoff' THEN 'the retry of ' || what || ' is overdue'
+        WHEN 'message' THEN 'the message ' || what || ' came, and its wait did not end'
         ELSE 'its timer is overdue: ' || what
       END AS reason
     FROM verbworker.standstill

@@ -38,6 +38,15 @@ WHERE still.kind = $2 AND still.place = $3 AND still.since = $4
 ON CONFLICT (entry_id, kind, place) DO NOTHING
 RETURNING seq;
 
+-- name: resend
+-- An engine that was restored from a backup may wait again for messages that ended a wait before. They are sent once more
+-- under their ids: an engine that has one takes no second, for as long as the message lives.
+UPDATE verbworker.inbox_message AS message
+SET resend_at = clock_timestamp()
+FROM verbworker.workflow_instance AS instance
+WHERE instance.entry_id = $1 AND message.instance_uid = instance.instance_uid AND message.state = 'consumed'
+  AND message.expires_at > clock_timestamp() + interval '1 minute';
+
 -- name: clear
 -- Forget stalls that are over or that started anew. There are few: all are looked at.
 DELETE FROM verbworker.stall AS noted

@@ -44,7 +44,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
         *("workers", "gates", "held frames", "endless runs", "dispatches", "decisions", "messages", "dead letters"),
-        *("stalled", "overdue backoffs", "overdue timers"),
+        *("stalled", "overdue backoffs", "overdue timers", "stalled messages"),
         "retention",
     ]
 
@@ -396,7 +396,13 @@ def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "check"), [("job", "stalled"), ("backoff", "overdue backoffs"), ("timer", "overdue timers")]
+    ("kind", "check"),
+    [
+        ("job", "stalled"),
+        ("backoff", "overdue backoffs"),
+        ("timer", "overdue timers"),
+        ("message", "stalled messages"),
+    ],
 )
 def test_what_the_workers_named_as_standing_still_is_told_with_what_to_do(
     clinic: Clinic, kind: str, check: str

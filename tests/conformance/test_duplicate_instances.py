@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT
 from verbworker.engine.protocol import SameDatabase, Start, Started
+from verbworker.errors import EngineUnavailable
 from verbworker.job.frame import FrameState
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind
@@ -214,6 +216,38 @@ async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing
 
     assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
     assert (await book.frame(lost)).state is not FrameState.COMPLETED
+
+
+async def test_a_late_job_of_a_cancelled_duplicate_is_not_adopted_when_the_entrys_own_instance_is_gone(
+    book: Casebook,
+) -> None:
+    await book.deploy(models.line, "first")
+    entry_id, twin = await started_twice(book)
+    jobs = [await book.take("first"), await book.take("first")]
+    (late,) = [job for job in jobs if job.process_instance_key == twin.instance_key]
+    own = await book.instance_key(entry_id)
+    await book.engine.cancel(twin.instance_key)
+    await book.engine.cancel(own)
+
+    await book.deliver(late)
+
+    assert await book.instance_key(entry_id) == own
+    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
+
+
+async def test_a_look_that_the_engine_did_not_answer_is_repeated_in_a_minute(
+    book: Casebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_id = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+    await book.age(entry_id)
+    with monkeypatch.context() as away:
+        away.setattr(book.engine, "alive", AsyncMock(side_effect=EngineUnavailable("away")))
+        unanswered = await book.reconciler.look()
+    at_once = await book.reconciler.look()
+    await book.database.execute("UPDATE verbworker.workflow_instance SET probed_at = probed_at - interval '61 seconds'")
+
+    assert (unanswered, at_once, await book.reconciler.look()) == (1, 0, 1)
 
 
 async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: Casebook) -> None:

@@ -243,7 +243,7 @@ async def test_what_was_named_is_named_once_and_keeps_its_beginning(database: Da
     assert (first, second) == (2, None)
     assert (stall.since, stall.reason, stall.remedy) == (still.since, "why", "what to do")
     assert await found(database) == []
-    assert await Stalls(database).counts(ENGINE) == {StallKind.JOB: 1, StallKind.BACKOFF: 0, StallKind.TIMER: 0}
+    assert await Stalls(database).counts(ENGINE) == {**dict.fromkeys(StallKind, 0), StallKind.JOB: 1}
     listed = await Overview(database).page("default", Filter(entry_id=book.entry_id))
     assert [one.progress.detailed for one in listed] == ["0 steps, stalled"]
 
@@ -332,6 +332,36 @@ async def test_a_late_timer_whose_end_is_under_way_is_not_named(database: Databa
     book = await quiet(database)
     await book.park(book.token(1, due=DueBy(timedelta(hours=-2))))
     await database.execute(DELIVERY, book.instance_uid)
+
+    assert await found(database) == []
+
+
+async def test_a_wait_whose_message_was_published_is_named_until_it_ends(database: Database) -> None:
+    book = await quiet(database)
+    await book.park(book.token(1, message_name="n", correlation_key="k"))
+    await book.park(book.token(2, message_name="n", correlation_key="another"))
+    await database.execute("UPDATE verbworker.parked_token SET opened_at = opened_at - interval '3 hours'")
+    await database.execute(MESSAGE.format(BEFORE), book.instance_uid)
+    (still,) = await found(database)
+    await note(database, still)
+    await book.unpark(1)
+    await Stalls(database).clear(ENGINE)
+
+    assert (still.kind, still.place, still.what) == (StallKind.MESSAGE, "1", "n")
+    assert await Stalls(database).of_entry(book.entry_id) == []
+
+
+EXPIRED = "UPDATE verbworker.inbox_message SET expires_at = clock_timestamp() - interval '4 hours'"
+READ = "UPDATE verbworker.inbox_message SET state = 'consumed', consumed_at = clock_timestamp()"
+
+
+@pytest.mark.parametrize("change", [EXPIRED, READ, DELIVERY], ids=["expired before", "read", "its end is under way"])
+async def test_a_wait_whose_message_is_not_owed_is_not_named(database: Database, change: str) -> None:
+    book = await quiet(database)
+    await book.park(book.token(1, message_name="n", correlation_key="k"))
+    await database.execute("UPDATE verbworker.parked_token SET opened_at = opened_at - interval '3 hours'")
+    await database.execute(MESSAGE.format(BEFORE), book.instance_uid)
+    await database.execute(change, *([book.instance_uid] if "$1" in change else []))
 
     assert await found(database) == []
 

@@ -66,6 +66,7 @@ STALLS: Mapping[str, tuple[StallKind, str]] = {
     "stalled": (StallKind.JOB, "case(s) make no progress"),
     "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not delivered again in time"),
     "overdue timers": (StallKind.TIMER, "timer(s) did not fire in time"),
+    "stalled messages": (StallKind.MESSAGE, "wait(s) did not end though their message came"),
 }
 
 

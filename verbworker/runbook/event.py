@@ -64,11 +64,12 @@ class StallKind(StrEnum):
     JOB = "job"
     BACKOFF = "backoff"
     TIMER = "timer"
+    MESSAGE = "message"
 
     @property
     def event(self) -> Kind:
         """Return the event that reports it."""
-        return Kind.STALLED if self is StallKind.JOB else Kind.OVERDUE
+        return Kind.STALLED if self in (StallKind.JOB, StallKind.MESSAGE) else Kind.OVERDUE
 
     @property
     def words(self) -> str:
@@ -76,7 +77,12 @@ class StallKind(StrEnum):
         return _STALLS[self]
 
 
-_STALLS = {StallKind.JOB: "stalled", StallKind.BACKOFF: "retry overdue", StallKind.TIMER: "timer overdue"}
+_STALLS = {
+    StallKind.JOB: "stalled",
+    StallKind.BACKOFF: "retry overdue",
+    StallKind.TIMER: "timer overdue",
+    StallKind.MESSAGE: "stalled after its message",
+}
 
 
 class Wait(StrEnum):

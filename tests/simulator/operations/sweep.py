@@ -89,6 +89,12 @@ async def stall(hands: Hands) -> None:
     await hands.both(lambda stores: stores.stalls.counts(ENGINE))
     entry_id = hands.entries[hands.place()]
     await hands.both(lambda stores: stores.stalls.last_step(entry_id))
+    if hands.dice.random() < 0.5:
+
+        async def resend(stores: Stores, connection: Connection) -> None:
+            await stores.stalls.resend_messages_in(connection, entry_id)
+
+        await hands.both(hands.within(resend))
 
 
 async def _hold(boot: int, one: SweptFrame, incident: Incident, stores: Stores) -> bool:

@@ -1,6 +1,7 @@
 """Cases, claims and outcomes, steps."""
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -118,6 +119,7 @@ async def adopt(hands: Hands) -> None:
     await hands.both(lambda stores: stores.instances.miss(uid, was))
     if hands.dice.random() < 0.5:
         await hands.both(lambda stores: stores.instances.find_again(uid, was))
+        await hands.both(lambda stores: stores.instances.look_again(uid, was, timedelta(minutes=10)))
     await hands.both(lambda stores: stores.instances.pin_to(uid, job, b"hash"))
 
 

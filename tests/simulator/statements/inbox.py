@@ -226,6 +226,11 @@ async def forget(s: Session, uid: UUID, name: str, element_id: str, input_hash: 
     return []
 
 
+def _stands_still(s: Session, uid: UUID | None) -> bool:
+    instance = None if uid is None else s.get("workflow_instance", (uid,))
+    return instance is not None and s.get("stall", (instance["entry_id"], "job", "")) is not None
+
+
 @statement("inbox", "claim_forgotten")
 async def claim_forgotten(s: Session, engine_id: str, limit: int, patience: timedelta) -> list[Values]:
     now = s.now
@@ -245,7 +250,7 @@ async def claim_forgotten(s: Session, engine_id: str, limit: int, patience: time
         is_open = any(
             token["closed_at"] is None and tuple(token[name] for name in names) == wait
             for token in s.rows("parked_token")
-        )
+        ) or _stands_still(s, row["instance_uid"])
         resend_at = s.now + patience if is_open else None
         await s.change("inbox_message", (row["tenant_id"], row["message_id"]), resend_at=resend_at)
         claimed.append({**{name: row[name] for name in _CLAIMED}, "is_over": not is_open})

@@ -19,6 +19,7 @@ def _standstills(s: Session) -> Iterator[Values]:
                 if entry["status"] == "executing" and not _is_under_way(s, entry, instance):
                     yield _job(s, entry, instance)
                 yield from _backoffs(s, entry, instance)
+                yield from _messages(s, entry, instance)
 
 
 def _is_under_way(s: Session, entry: Values, instance: Values) -> bool:
@@ -60,6 +61,25 @@ def _backoffs(s: Session, entry: Values, instance: Values) -> Iterator[Values]:
         if is_ours and frame["state"] == "failed" and frame["reported_at"] is not None and frame["acked_at"] is None:
             since = max(frame["next_retry_at"], frame["reported_at"])
             yield _row(entry, instance, "backoff", str(frame["job_key"]), frame["verb"], frame["reported_at"], since)
+
+
+def _messages(s: Session, entry: Values, instance: Values) -> Iterator[Values]:
+    uid = instance["instance_uid"]
+    if _of(s, "job_delivery", uid):
+        return
+    for token in open_tokens(s, entry["entry_id"]):
+        sent = [
+            row
+            for row in _of(s, "inbox_message", uid)
+            if row["state"] == "published"
+            and (row["engine_id"], row["message_name"], row["correlation_key"])
+            == (token["engine_id"], token["message_name"], token["correlation_key"])
+        ]
+        if sent and max(row["expires_at"] for row in sent) > token["opened_at"]:
+            since = max(token["opened_at"], min(row["published_at"] for row in sent))
+            place, name = str(token["element_instance_key"]), token["message_name"]
+            still = _row(entry, instance, "message", place, name, since, since)
+            yield {**still, "engine_id": token["engine_id"], "instance_key": token["instance_key"]}
 
 
 def _row(
@@ -112,6 +132,15 @@ async def note(
         row = {**{name: still[name] for name in names}, "seq": entry["last_seq"] + 1, "reason": reason}
         s.put("stall", (entry_id, kind, place), {**row, "remedy": remedy, "noted_at": s.now})
         return [{"seq": row["seq"]}]
+    return []
+
+
+@statement("stalls", "resend")
+async def resend(s: Session, entry_id: UUID) -> list[Values]:
+    for instance in instances_of(s, entry_id):
+        for row in _of(s, "inbox_message", instance["instance_uid"]):
+            if row["state"] == "consumed" and row["expires_at"] > s.now + timedelta(minutes=1):
+                await s.change("inbox_message", (row["tenant_id"], row["message_id"]), resend_at=s.now)
     return []
 
 

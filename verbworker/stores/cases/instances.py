@@ -167,6 +167,10 @@ class Instances:
         """Record that the engine has an instance that it missed before."""
         await self._database.execute(query("instances", "find_again"), instance_uid, instance_key)
 
+    async def look_again(self, instance_uid: UUID, instance_key: int, usual: timedelta) -> None:
+        """Have an instance checked again in a minute, because the engine did not answer; `usual` is the usual pause."""
+        await self._database.execute(query("instances", "look_again"), instance_uid, instance_key, usual)
+
     async def quiet(
         self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
     ) -> list[Quiet]:

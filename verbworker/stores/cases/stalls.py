@@ -68,6 +68,10 @@ class Stalls:
         seq: int | None = await connection.fetchval(query("stalls", "note"), *args)
         return seq
 
+    async def resend_messages_in(self, connection: Connection, entry_id: UUID) -> None:
+        """Have the messages that a case has read sent once more, as long as the engine would recognize them."""
+        await connection.execute(query("stalls", "resend"), entry_id)
+
     async def clear(self, engine_id: str) -> None:
         """Delete records of stalls that moved on."""
         await self._database.execute(query("stalls", "clear"), engine_id)

@@ -113,6 +113,9 @@ class InstanceIdentity:
                 await self._refuse(job, known)
             # Its start was sent once, so this identity was copied: a person must look.
             return False
+        # A late delivery of an instance that was cancelled as a duplicate must not make it the entry's own.
+        if not await has_job(self._engine, job):
+            raise DuplicateInstance("the job's instance is gone, as the entry's own is", code="InstanceGone")
         if not await self._instances.knows(uid, reserved.hash):
             return False
         if await self._instances.adopt(uid, job, instead_of=pinned):

@@ -15,7 +15,7 @@ from uuid import UUID
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine, same_database
-from verbworker.errors import JobGone
+from verbworker.errors import EngineError, JobGone
 from verbworker.stores.cases.instances import MISSED_FOR, Instances, Quiet
 from verbworker.stores.database import Database
 from verbworker.work.starts.cancel import Cancellation
@@ -76,7 +76,12 @@ class Reconciler:
 
         Once is enough if the engine is in our own database.
         """
-        if await self._engine.alive(instance.instance_key):
+        try:
+            is_alive = await self._engine.alive(instance.instance_key)
+        except EngineError:
+            await self._instances.look_again(instance.instance_uid, instance.instance_key, self._after)
+            raise
+        if is_alive:
             if instance.is_missed:
                 await self._instances.find_again(instance.instance_uid, instance.instance_key)
             return

@@ -9,6 +9,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.known_faults import lost_remedy, overdue_remedy, stall_remedy
 from verbworker.engine.protocol import Engine, SameDatabase
 from verbworker.runbook.event import StallKind
+from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.stalls import LastStep, Stalls, Standstill
 from verbworker.stores.database import Database
@@ -23,6 +24,7 @@ _GAUGES = {
     StallKind.JOB: metrics.STALLED,
     StallKind.BACKOFF: metrics.OVERDUE_BACKOFFS,
     StallKind.TIMER: metrics.OVERDUE_TIMERS,
+    StallKind.MESSAGE: metrics.STALLED_MESSAGES,
 }
 
 
@@ -48,6 +50,7 @@ class StallDetector:
         self._gates_after = max(after, gates_after)
         self._caught_up_for = caught_up_for
         self._stalls = Stalls(database)
+        self._instances = Instances(database)
         self._runbook = Runbook(database)
         every = min(_SLOWEST_LOOK, after.total_seconds() / 4)
         self.service = PollLoop(
@@ -76,6 +79,8 @@ class StallDetector:
             seq = await self._stalls.note_in(connection, still, reason, remedy)
             if seq is None:
                 return False
+            if still.kind is StallKind.JOB and not isinstance(self._engine, SameDatabase):
+                await self._stalls.resend_messages_in(connection, still.entry_id)
             told = {"what": still.kind.value, "since": still.since.isoformat(), "reason": reason, "remedy": remedy}
             once = f"{still.kind.event.value}:{still.kind.value}:{still.place}:{seq}"
             await self._runbook.append_in(connection, still.entry_id, still.kind.event, once=once, detail=told)
@@ -97,6 +102,12 @@ class StallDetector:
             return words, "ask for it again under the same request key: it is then performed"
         if still.kind is StallKind.JOB:
             return await self._explain_job(still, key, version)
+        if still.kind is StallKind.MESSAGE:
+            words = (
+                f"the message {still.what} was published by {_moment(still.since)}, and {_name_engine(version)} has not"
+                " reported the end of its wait: most likely it handed the report out to a worker that died"
+            )
+            return words, stall_remedy(version, key)
         late = f"the retry of {still.what}" if still.kind is StallKind.BACKOFF else f"the timer at '{still.what}'"
         words = f"{late} was due at {_moment(still.since)}, and {_name_engine(version)} has not come to it"
         remedy = overdue_remedy(version, key)
@@ -108,6 +119,9 @@ class StallDetector:
     async def _explain_job(self, still: Standstill, key: int, version: str) -> tuple[str, str]:
         so_far = _so_far(still, await self._stalls.last_step(still.entry_id))
         if not await self._engine.alive(key):
+            # The first of the two looks that the reconciler needs.
+            if (carrier := await self._instances.of_entry(still.entry_id)) is not None:
+                await self._instances.miss(carrier.instance_uid, key)
             words = f"{so_far}; {_name_engine(version)} has no instance {key} any more"
             return words, "wait for the reconciler, which ends the entry, or cancel it: verbworker runbook cancel"
         if isinstance(self._engine, SameDatabase):
