@@ -137,20 +137,7 @@ class Kit:
         ready = begin(
             workflow, data, instance_uid=uuid4(), entry_id=uuid4(), tenant_id="<default>", at=datetime.now(UTC)
         )
-        await Instances(self.database).open(
-            Instance(
-                instance_uid=ready.instance_uid,
-                tenant_id=ready.tenant_id,
-                entry_id=ready.entry_id,
-                verb=workflow.name,
-                verb_version=str(workflow.version),
-                payload_schema=workflow.schema,
-                engine_id=self.engine.engine_id,
-                process_id=workflow.process,
-                payload=ready.content,
-                correlation=ready.correlation,
-            )
-        )
+        await Instances(self.database).open(Instance.of(workflow, ready, engine_id=self.engine.engine_id))
         return (await self.engine.start(Start(workflow.process, ready.variables))).instance_key
 
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:

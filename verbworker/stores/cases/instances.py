@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from typing import Self
 from uuid import UUID
 
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Started
 from verbworker.errors import PermanentContract, StoreError
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
+from verbworker.model.start_variables import StartVariables
 from verbworker.stores.cases.payloads import open_versions
 from verbworker.stores.database import Connection, Database, Row, columns, value_of
 from verbworker.stores.sql import query
@@ -37,6 +40,15 @@ class Instance:
     payload: bytes
     business_key: str | None = None
     correlation: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, workflow: WorkflowVerb, start: StartVariables, *, engine_id: str) -> Self:
+        """Return the instance of a workflow verb, as it starts."""
+        return cls(
+            *(start.instance_uid, start.tenant_id, start.entry_id),
+            *(workflow.name, str(workflow.version), workflow.schema, engine_id, workflow.process),
+            *(start.content, start.business_key, start.correlation),
+        )
 
 
 @dataclass(frozen=True, slots=True)
