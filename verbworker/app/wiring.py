@@ -99,7 +99,7 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
                 engine_pool(settings),
                 engine_id=settings.cluster(),
                 retention=settings.engine_retention,
-                clockwork=is_working,
+                run_timers=is_working,
             )
 
 

@@ -220,7 +220,7 @@ class Feed:
 
     async def _poll_once(self, in_vain: int) -> float:
         """Poll once, after `in_vain` polls without success; return how many seconds to wait before the next."""
-        with await self._slots.reserve(most=self._poll_size(), patience=_LINGER) as reservation:
+        with await self._slots.reserve(most=self._poll_size(), linger=_LINGER) as reservation:
             began = asyncio.get_running_loop().time()
             if not self._is_owed:
                 # The wait for a slot was ours, not the engine's.

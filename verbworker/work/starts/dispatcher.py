@@ -63,7 +63,7 @@ class Dispatcher:
 
     async def drain(self) -> int:
         """Send each due request to the engine once; return how many there were."""
-        due = await self._dispatches.claim(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        due = await self._dispatches.claim(_CONCURRENT_CALLS, claim_for=_CLAIMED_FOR)
         if len(due) < 2 or not await self._start_together(due):
             await self.service.for_each(due, _CONCURRENT_CALLS, self.start)
         return len(due)
