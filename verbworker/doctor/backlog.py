@@ -10,9 +10,9 @@ from verbworker.runbook.event import StallKind
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.checkup import Checkup, Queue
 
-_A_DAY = timedelta(days=1)
-_A_MINUTE = timedelta(minutes=1)
-_SOME_MINUTES = timedelta(minutes=5)
+_A_DAY = timedelta(days=1)  # what a daily round of an operator should have found
+_A_MINUTE = timedelta(minutes=1)  # a worker handles it in seconds; a restart of one takes less
+_SOME_MINUTES = timedelta(minutes=5)  # longer than the retries after a short outage
 _NO_GRACE = timedelta(0)  # these never resolve themselves: a person must act
 _LONGEST_WORD = 200  # characters of an error; the whole text is in the log
 _WORKERS = "workers"

@@ -148,7 +148,7 @@ class Kit:
         for job in jobs:
             assert self._executor is not None
             try:
-                failpoint.arm(_striking(crash_at) if crash_at else None)
+                failpoint.arm(_strike_at(crash_at) if crash_at else None)
                 await self._executor.execute(job)
             except Crash:
                 self.boot()
@@ -192,7 +192,7 @@ def _without_signatures(registry: Registry) -> Registry:
     return plain.declare(*workflows, policies=registry.policies.values(), upgrades=registry.upgrades)
 
 
-def _striking(point: Point) -> failpoint.Action:
+def _strike_at(point: Point) -> failpoint.Action:
     def strike(reached: Point) -> None:
         if reached is point:
             raise Crash(point.value)

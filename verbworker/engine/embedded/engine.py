@@ -88,11 +88,8 @@ class EmbeddedEngine:
         self.timers = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
         ticking = self.timers.services if run_timers else ()
         self.services: tuple[Service, ...] = (
-            self._loads,
-            self._saves,
-            *self._activation.services,
-            *self._waiters.services,
-            *ticking,
+            *(self._loads, self._saves),
+            *(*self._activation.services, *self._waiters.services, *ticking),
         )
         self._task: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
@@ -187,9 +184,8 @@ class EmbeddedEngine:
         if known is None:
             return Completion(self._completions, command)
         compiled = await self._definitions.find(known.kept.definition_key)
-        return Completion(
-            self._completions, command, known.step(compiled.definition, command, job_key), compiled.version
-        )
+        turn = known.step(compiled.definition, command, job_key)
+        return Completion(self._completions, command, turn, compiled.version)
 
     async def _save_completion(self, connection: Connection, command: told.CompleteJob) -> Callable[[], None]:
         transaction = EngineTransaction(connection, self._stores)

@@ -70,7 +70,7 @@ class InstanceStep:
         """Apply a command; one that raises `NothingThere` or `CommandInvalid` changes nothing."""
         state, effects = step(self._definition, self.state, command, now)
         if state.last_key >= KEYS_EACH:
-            raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; it goes round for ever")
+            raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; its model loops endlessly")
         self.state = state
         match command:
             case told.Begin(variables) | told.CompleteJob(_, variables) | told.Deliver(_, variables):

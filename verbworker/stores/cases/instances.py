@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from operator import attrgetter
 from typing import Self
 from uuid import UUID
 
@@ -70,6 +71,12 @@ class Quiet:
     is_missed: bool = False  # the engine did not have it at an earlier check
 
 
+_INSTANCE = attrgetter(
+    *("instance_uid", "tenant_id", "entry_id", "verb", "verb_version", "payload_schema", "engine_id", "process_id"),
+    "business_key",
+)
+
+
 class Instances:
     """The instances of workflow verbs."""
 
@@ -90,15 +97,7 @@ class Instances:
         """Store an instance inside the caller's transaction."""
         await connection.execute(
             query("instances", "open"),
-            instance.instance_uid,
-            instance.tenant_id,
-            instance.entry_id,
-            instance.verb,
-            instance.verb_version,
-            instance.payload_schema,
-            instance.engine_id,
-            instance.process_id,
-            instance.business_key,
+            *_INSTANCE(instance),
             json.dumps(dict(instance.correlation)),
         )
         digest = sha256(instance.payload).digest()

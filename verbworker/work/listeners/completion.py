@@ -125,4 +125,4 @@ class Completion:
         try:
             await self._cancelling.carry_out(entry_id)
         except StoreError as error:
-            _log.warning("cancelled later", extra={"entry_id": str(entry_id), "reason": str(error)})
+            _log.warning("cancellation postponed", extra={"entry_id": str(entry_id), "reason": str(error)})

@@ -266,7 +266,7 @@ class InternalJobs:
         try:
             await self._engine.extend(job.key, timeout_ms)
         except EngineError as error:
-            _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
+            _log.debug("optional step failed", extra={"job_key": job.key, "reason": str(error)})
 
 
 class ListenerJobs:
