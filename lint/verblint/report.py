@@ -136,11 +136,6 @@ class Report:
         """The findings of severity warning."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether everything was checked and nothing was found."""
-        return not self.findings and not self.problems
-
     def exit_code(self, max_warnings: int = 0) -> int:
         """Return 0 if clean (up to `max_warnings` warnings), 1 for findings, 2 if something could not be checked."""
         if self.problems or not self.files:

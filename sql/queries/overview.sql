@@ -88,7 +88,7 @@ ORDER BY newest.verb;
 -- name: messages
 -- What came from outside for an entry; never what is inside.
 SELECT message.message_name, message.message_id, message.correlation_key, message.state, message.sent_by,
-  message.received_at, message.consumed_at
+  message.received_at
 FROM verbworker.workflow_instance AS instance
 JOIN verbworker.inbox_message AS message ON message.instance_uid = instance.instance_uid
 WHERE instance.entry_id = $1

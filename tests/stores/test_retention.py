@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.databases import plain, value
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import FAR, make_delivery, make_instance, make_job, working
 from tests.support.retention import LETTER, MESSAGE, Past, days, drop_all, retention
 from verbworker.errors import CannotRun, StoreError
@@ -20,7 +20,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.retention import RetiredRows
 from verbworker.stores.task_profiles import TaskProfileStore
-from verbworker.work.upkeep.retention import OTHER_OWNERS, RULES, Archiver
+from verbworker.work.upkeep.retention import RULES, Archiver
 
 TABLES = """
 SELECT schemaname || '.' || relname AS name
@@ -29,6 +29,27 @@ WHERE schemaname LIKE 'verbworker%' AND relid NOT IN (SELECT inhrelid FROM pg_in
 UNION ALL
 SELECT relnamespace::regnamespace || '.' || relname FROM pg_class WHERE relkind = 'p'
 """
+OTHER_OWNERS = {
+    "verbworker.job_frame": "the reaper archives what the engine acknowledged (archive_after)",
+    "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
+    "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
+    "verbworker.stall": "the stall detector, when the entry moves again or has ended",
+    "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
+    "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
+    "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",
+    "verbworker.migration": "kept: what was applied to this database",
+    "verbworker_engine.identity": "kept: one row",
+    "verbworker_engine.definition": "kept: it grows with deployments, and any instance may be of any version",
+    "verbworker_engine.message_start": "the deployment of a newer version",
+    "verbworker_engine.instance": "the engine, when the instance ends",
+    "verbworker_engine.ended_instance": "the engine's timers (engine_retention)",
+    "verbworker_engine.job": "the engine, when the job ends",
+    "verbworker_engine.timer": "the engine, when the wait is over",
+    "verbworker_engine.subscription": "the engine, when the wait is over",
+    "verbworker_engine.message": "the engine's timers, when the message expires (its time to live)",
+    "verbworker_engine.incident": "the engine, when the incident is resolved",
+}
+"""Every table without a rule of retention, and what deletes from it."""
 
 
 @pytest.fixture
@@ -60,7 +81,7 @@ async def test_every_table_has_one_owner_of_its_deletion(dsn: str) -> None:
     assert set(ruled) | OTHER_OWNERS.keys() == there
 
 
-async def frame_events(past: Past, living: Book) -> str:
+async def frame_events(past: Past, living: StoredEntry) -> str:
     await past.archived(3, living, acked=days(20))
     await past.frame(4, None, state="incident")
     insert = (
@@ -73,7 +94,7 @@ async def frame_events(past: Past, living: Book) -> str:
     return "SELECT detail FROM verbworker.frame_event"
 
 
-async def frame_conflicts(past: Past, living: Book) -> str:
+async def frame_conflicts(past: Past, living: StoredEntry) -> str:
     await past.archived(3, living, acked=days(20))
     await past.frame(4, None, state="incident")
     insert = (
@@ -86,7 +107,7 @@ async def frame_conflicts(past: Past, living: Book) -> str:
     return "SELECT delivery ->> 'label' FROM verbworker.frame_conflict"
 
 
-async def worker_boots(past: Past, living: Book) -> str:
+async def worker_boots(past: Past, living: StoredEntry) -> str:
     await past.frame(14, None, state="started")
     holder = await past.labels("SELECT owner FROM verbworker.job_frame WHERE job_key = 14")
     insert = (
@@ -99,7 +120,7 @@ async def worker_boots(past: Past, living: Book) -> str:
     return "SELECT name FROM verbworker.worker_boot"
 
 
-async def messages(past: Past, living: Book) -> str:
+async def messages(past: Past, living: StoredEntry) -> str:
     ended = await past.case(ended=days(1))
     rows = (
         ("due", "consumed", ended.instance_uid, 31),
@@ -117,14 +138,14 @@ async def messages(past: Past, living: Book) -> str:
     return "SELECT message_id FROM verbworker.inbox_message"
 
 
-async def letters(past: Past, living: Book) -> str:
+async def letters(past: Past, living: StoredEntry) -> str:
     rows = (("due", None, 91), ("young", None, 89), ("of an open case", living.entry_id, 400), ("open", None, None))
     for label, entry_id, age in rows:
         await past.database.execute(LETTER, label, entry_id, None if age is None else days(age))
     return "SELECT message_id FROM verbworker.dead_letter"
 
 
-async def payloads(past: Past, living: Book) -> str:
+async def payloads(past: Past, living: StoredEntry) -> str:
     due, young, busy, running = [await past.case(ended=days(age)) for age in (8, 6, 400, 400)]
     await past.frame(1, busy, acked=None)
     await past.frame(2, running, state="started")
@@ -141,7 +162,7 @@ async def payloads(past: Past, living: Book) -> str:
     )
 
 
-async def archive(past: Past, living: Book) -> str:
+async def archive(past: Past, living: StoredEntry) -> str:
     ended = await past.case(ended=days(1))
     rows = ((1, ended, 160), (2, None, 160), (3, ended, 80), (4, living, 400), (5, ended, 400))
     for key, book, age in rows:
@@ -157,7 +178,9 @@ async def archive(past: Past, living: Book) -> str:
     [frame_events, frame_conflicts, worker_boots, messages, letters, payloads, archive],
     ids=lambda f: f.__name__,
 )
-async def test_what_is_due_goes_and_nothing_else(past: Past, seed: Callable[[Past, Book], Awaitable[str]]) -> None:
+async def test_what_is_due_goes_and_nothing_else(
+    past: Past, seed: Callable[[Past, StoredEntry], Awaitable[str]]
+) -> None:
     living = await past.case(ended=None)
     statement = await seed(past, living)
     before = await past.labels(statement)
@@ -263,7 +286,7 @@ INSERT INTO verbworker.compensation_record (
 """
 
 
-async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> Book:
+async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> StoredEntry:
     """A case with a row in every table that tells of one."""
     book = await past.case(ended=ended)
     await past.database.execute(DECISION, book.entry_id)
@@ -272,7 +295,7 @@ async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> Boo
     return book
 
 
-async def rows_of(book: Book) -> int:
+async def rows_of(book: StoredEntry) -> int:
     return int(await book.value(ENTRY_ROWS, book.entry_id, book.instance_uid))
 
 

@@ -81,7 +81,11 @@ def test_field_names_are_exact_and_a_near_miss_is_told(name: str, meant: str) ->
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("entry_id", "7"), ("traceparent", "00-abc"), ("payload", [1]), ("payload", "text"), ("correlation_id", "")],
+    [
+        *(("entry_id", "7"), ("payload", [1]), ("payload", "text"), ("correlation_id", "")),
+        *(("traceparent", "00-abc"), ("traceparent", f"{TRACE}\n"), ("traceparent", f" {TRACE}")),
+        *(("traceparent", f"00-{'0' * 32}-00f067aa0ba902b7-01"), ("traceparent", f"00-{'4b' * 16}-{'0' * 16}-01")),
+    ],
 )
 def test_an_optional_field_must_fit_when_it_is_given(field: str, value: object) -> None:
     assert field in str(refused({**NEEDED, field: value}))

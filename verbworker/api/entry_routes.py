@@ -18,9 +18,12 @@ from verbworker.api.settings import Scope
 from verbworker.client.client import Client
 from verbworker.client.records import EntryDetail, EntryPage, EntryRecord, EventRecord, GateRecord, IncidentRecord
 from verbworker.contract.message import Word
+from verbworker.contract.text import LONGEST_REASON
+from verbworker.http.answers import RETRY_SOON
 from verbworker.payload.canonical import parse
 from verbworker.runbook.event import Status
 
+_LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 _REFUSALS: Final = {
@@ -48,8 +51,8 @@ class GateDecision(BaseModel):
 
     model_config = _STRICT
 
-    decision: Annotated[str, Field(min_length=1, max_length=200)]
-    reason: Annotated[str, Field(max_length=4000)] = ""
+    decision: Annotated[str, Field(min_length=1, max_length=_LONGEST_DECISION)]
+    reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
 
 
@@ -58,7 +61,7 @@ class CancelRequest(BaseModel):
 
     model_config = _STRICT
 
-    reason: Annotated[str, Field(min_length=1, max_length=4000)]
+    reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
 
 
 async def _client(request: Request) -> Client:
@@ -172,7 +175,7 @@ async def follow_events(
     if (await entry.wait(timeout=0)).is_final and not await entry.history(after=after, limit=1):
         return Response(status_code=204)
     if streams.is_full:
-        raise HTTPException(503, "this server takes no more streams now; try again later", {"Retry-After": "5"})
+        raise HTTPException(503, "this server takes no more streams now; try again later", RETRY_SOON)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(streams.lines(entry, after), media_type="text/event-stream", headers=headers)
 

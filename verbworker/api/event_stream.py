@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.records import EventRecord
 from verbworker.errors import StoreError
+from verbworker.http.answers import STREAM_KEEPALIVE_S, STREAM_LIFE_S
 
-_ALIVE = 15.0  # proxies close a silent stream, often after a minute
-_LIFE = 600.0  # a credential that was withdrawn is noticed within it
 _GREETING = b"retry: 2000\n\n"
 _STILL_HERE = b": still here\n\n"
 
@@ -33,7 +32,7 @@ class EventStreams:
     async def lines(self, entry: EntryHandle, after: int) -> AsyncIterator[bytes]:
         """Yield the stream of an entry's events from the one behind `after` on; the id of each is its number."""
         clock = asyncio.get_running_loop().time
-        ends_at, said_at = clock() + _LIFE, clock()
+        ends_at, said_at = clock() + STREAM_LIFE_S, clock()
         self._open += 1
         try:
             yield _GREETING
@@ -44,7 +43,7 @@ class EventStreams:
                     return
                 if events:
                     said_at = clock()
-                elif clock() - said_at >= _ALIVE:
+                elif clock() - said_at >= STREAM_KEEPALIVE_S:
                     said_at = clock()
                     yield _STILL_HERE
         except StoreError:

@@ -21,13 +21,12 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
-from verbworker.http.answers import json_error
+from verbworker.http.answers import RETRY_SOON, json_error
 
 _log = logging.getLogger(__name__)
 
 API: Final = "/v1"
 MEDIA_TYPE: Final = "application/problem+json"
-_RETRY_AFTER = {"Retry-After": "5"}
 
 
 class HttpProblem(BaseModel):
@@ -63,7 +62,7 @@ def _problem_of(error: Exception) -> Response:
         case StoreUnavailable() | StoreConflict():
             _log.warning("request not carried out", extra={"reason": str(error)})
             detail = "it is unknown whether it was stored; send it again with the same Idempotency-Key"
-            return _problem(503, detail, headers=_RETRY_AFTER)
+            return _problem(503, detail, headers=RETRY_SOON)
         case StoreError() | CannotRun():
             _log.error("request not carried out", extra={"reason": str(error)})
             return _problem(500, "the server could not carry it out; its log has the reason")
@@ -81,7 +80,7 @@ def _sentence_of(error: Exception) -> Response:
             return json_error(409, str(error))
         case StoreUnavailable() | StoreConflict():
             _log.warning("message not stored", extra={"reason": str(error)})
-            return json_error(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
+            return json_error(503, "the message was not stored; send it again with the same id", RETRY_SOON)
         case StoreError():
             _log.error("message not stored: the database rejected a statement", extra={"reason": str(error)})
             return json_error(500, "the message was not stored")

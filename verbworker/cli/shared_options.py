@@ -57,6 +57,7 @@ Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]
 Paths = Annotated[list[str], typer.Argument(help="Models: files, folders or patterns.")]
+OptionalReason = Annotated[str, typer.Option("--reason", help="Reason, for the record.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", callback=_not_blank, help="Reason, for the record.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant ID (default: $VERBWORKER_TENANT).")]
 VerbsFolder = Annotated[

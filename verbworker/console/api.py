@@ -12,7 +12,7 @@ from verbworker.client.records import GateRecord
 from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
-from verbworker.http.answers import content_type, json_error
+from verbworker.http.answers import RETRY_SOON, content_type, json_error
 from verbworker.http.body import read_body
 from verbworker.http.keys import API_KEY, holder_of
 from verbworker.payload.canonical import parse
@@ -58,7 +58,7 @@ class Api:
             return json_error(422, str(error))
         except StoreError as error:
             _log.warning("decision not stored", extra={"reason": str(error)})
-            return json_error(503, "it is unknown whether the decision was stored; send it again", {"Retry-After": "5"})
+            return json_error(503, "it is unknown whether the decision was stored; send it again", RETRY_SOON)
 
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)

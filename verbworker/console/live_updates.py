@@ -10,6 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from verbworker.background.poll_loop import PollLoop, Service
+from verbworker.http.answers import STREAM_KEEPALIVE_S, STREAM_LIFE_S
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
@@ -19,8 +20,6 @@ CHANNEL = "verbworker_runbook"
 RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
 _EVERY = 1.0  # notifications come at once; this finds what they miss, before a person wonders
 _LISTEN_AGAIN = 5.0  # seconds between attempts to listen after the connection broke
-_ALIVE = 15.0  # proxies close a silent stream, often after a minute
-_LIFE = 600.0  # a session that was ended is noticed within it
 _REST = 1.0  # a page of a busy case reloads at most once a second
 
 Topic = str | UUID
@@ -45,7 +44,9 @@ class PageReader:
         self._over.set()
         self._changed.set()
 
-    async def lines(self, breath: float = _ALIVE, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
+    async def lines(
+        self, breath: float = STREAM_KEEPALIVE_S, life: float = STREAM_LIFE_S, rest: float = _REST
+    ) -> AsyncIterator[bytes]:
         """Yield the event stream: one event per change or several, and keep-alives while nothing happens.
 
         After an event it pauses, so that a busy page reloads occasionally and not all the time.

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from verbworker.errors import MessageInvalid, PermanentContract
+from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import canonical, parse
 
 LARGEST: Final = 1024 * 1024
@@ -30,8 +31,6 @@ def _legible(text: str) -> str:
 Word = Annotated[str, Field(max_length=256), AfterValidator(_legible)]
 """A name, key or ID, within the length limit of the engine's own stores."""
 
-Traceparent = Annotated[str, Field(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
-
 
 class Message(BaseModel):
     """The envelope: name, addressee and payload, and the ID under which it may safely be sent again."""
@@ -45,7 +44,7 @@ class Message(BaseModel):
     entry_id: Annotated[UUID, Field(strict=False)] | None = None
     correlation_id: Word | None = None
     causation_id: Word | None = None
-    traceparent: Traceparent | None = None
+    traceparent: Annotated[str, Field(pattern=TRACEPARENT)] | None = None
     payload: dict[str, Any] | None = None
 
     def body_hash(self) -> bytes:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from verbworker.errors import InvocationInvalid
 
+LONGEST_REASON = 4_000  # characters: a page of text, the most that a person writes into one field
+
 
 def require_text(name: str, text: str, longest: int, *, empty: bool = False) -> None:
     """Raise `InvocationInvalid` if a text is blank, unless it may be `empty`, too long, or cannot be stored."""

@@ -8,6 +8,10 @@ from starlette.routing import Route
 
 from verbworker.errors import StoreError
 
+RETRY_SOON = {"Retry-After": "5"}  # seconds: a failover of the database takes about that long
+STREAM_KEEPALIVE_S = 15.0  # proxies close a silent stream, often after a minute
+STREAM_LIFE_S = 600.0  # a credential or session that was withdrawn is noticed within it
+
 
 def json_error(status: int, words: str, headers: Mapping[str, str] | None = None, **more: object) -> Response:
     """Return an error as JSON, with one sentence and what else helps the client."""

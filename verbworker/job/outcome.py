@@ -52,7 +52,6 @@ class Incident:
     message: str
 
 
-Outcome = Completed | Thrown | Retry | Yielded | Incident
 Verdict = Completed | Thrown
 """A final outcome: its frame is `completed` and is replayed, never run again."""
 

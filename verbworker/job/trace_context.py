@@ -7,7 +7,9 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
-_VALID = re.compile(r"[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+TRACEPARENT = re.compile(r"^[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$(?!\n)")
+"""A W3C traceparent; the standard makes IDs of zeros invalid."""
+
 _REQUEST: ContextVar[str | None] = ContextVar("verbworker_traceparent", default=None)
 
 Scope = MutableMapping[str, Any]
@@ -45,7 +47,7 @@ def carry_trace(app: Asgi) -> Asgi:
     ) -> None:
         given = next((value for name, value in scope.get("headers", ()) if name == b"traceparent"), b"")
         text = given.decode("latin-1")
-        token = _REQUEST.set(text if _VALID.fullmatch(text) else None)
+        token = _REQUEST.set(text if TRACEPARENT.match(text) else None)
         try:
             await app(scope, receive, send)
         finally:

@@ -8,7 +8,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.output import COUNTED, answer, busy, show, show_first
 from verbworker.cli.client_runs import run_with_client
-from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Limit, Tenant, id_or_beginning
+from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Limit, OptionalReason, Tenant, id_or_beginning
 from verbworker.client.client import Client
 from verbworker.client.records import GateRecord
 from verbworker.errors import RequestConflict
@@ -49,7 +49,7 @@ def list_gates(
 def decide(
     where: Where,
     decision: Annotated[str, typer.Argument(help="Decision, one of those the gate accepts.")],
-    reason: Annotated[str, typer.Option("--reason", help="Reason, for the record.", show_default=False)] = "",
+    reason: OptionalReason = "",
     gate: GateName = None,
     by: By = "",
     wait: Annotated[

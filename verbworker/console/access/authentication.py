@@ -26,7 +26,7 @@ from verbworker.errors import (
     StoreUnavailable,
     VerbworkerError,
 )
-from verbworker.http.answers import content_type
+from verbworker.http.answers import RETRY_SOON, content_type
 from verbworker.http.body import read_body
 
 _log = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class Authentication:
             "refusal", session, status=status, code=status, sentence=_sentence(sentence)
         )
         if status == 503:
-            response.headers["Retry-After"] = "5"
+            response.headers.update(RETRY_SOON)
         return response
 
     async def _serve(self, page: Page, visit: PageVisit) -> Response:

@@ -13,12 +13,12 @@ from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.settings import ConsoleSettings
+from verbworker.contract.text import LONGEST_REASON
 from verbworker.engine.protocol import Engine
 from verbworker.errors import InvocationInvalid
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
-_LONGEST = 4000  # characters: the limit of a reason, the longest text that people write
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
     "claimed": "You claimed this task. Nobody else can decide it until it is released.",
@@ -72,8 +72,8 @@ class PageVisit:
         text = self.form_field(name)
         if not text:
             raise InvocationInvalid(f"{words} is empty")
-        if len(text) > _LONGEST:
-            raise InvocationInvalid(f"{words} is longer than {_LONGEST} characters")
+        if len(text) > LONGEST_REASON:
+            raise InvocationInvalid(f"{words} is longer than {LONGEST_REASON} characters")
         return text
 
     def notice(self) -> str:

@@ -58,7 +58,6 @@ class Post:
     state: str
     sent_by: str
     received_at: datetime
-    consumed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.text import require_text
+from verbworker.contract.text import LONGEST_REASON, require_text
 from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
 from verbworker.job.trace import UNTRACED, Tracer
@@ -21,7 +21,6 @@ _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _LATER = timedelta(seconds=5)  # the process that was asked to cancel tries first
 _OUTSIDE = "ended outside"
 _LONGEST_NAME = 256  # characters; as long as the name of a credential
-_LONGEST_REASON = 4000  # characters; people write them
 
 
 class Cancellation:
@@ -57,7 +56,7 @@ class Cancellation:
         `InvocationInvalid` for a blank reason, or `RequestConflict` if it ended differently or cannot be cancelled.
         """
         require_text("the name of who cancels", by, _LONGEST_NAME)
-        require_text("the reason", reason, _LONGEST_REASON)
+        require_text("the reason", reason, LONGEST_REASON)
         entry = await self._entry(entry_id, tenant_id)
         is_ended = False
         async with self._database.transaction() as connection:

@@ -95,28 +95,6 @@ RULES: tuple[RetentionRule, ...] = (
 )
 """What retention drops. Entries come last: the rows that belong to them are dropped first where allowed."""
 
-OTHER_OWNERS: Mapping[str, str] = {
-    "verbworker.job_frame": "the reaper archives what the engine acknowledged (archive_after)",
-    "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
-    "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
-    "verbworker.stall": "the stall detector, when the entry moves again or has ended",
-    "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
-    "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
-    "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",
-    "verbworker.migration": "kept: what was applied to this database",
-    "verbworker_engine.identity": "kept: one row",
-    "verbworker_engine.definition": "kept: it grows with deployments, and any instance may be of any version",
-    "verbworker_engine.message_start": "the deployment of a newer version",
-    "verbworker_engine.instance": "the engine, when the instance ends",
-    "verbworker_engine.ended_instance": "the engine's clockwork (engine_retention)",
-    "verbworker_engine.job": "the engine, when the job ends",
-    "verbworker_engine.timer": "the engine, when the wait is over",
-    "verbworker_engine.subscription": "the engine, when the wait is over",
-    "verbworker_engine.message": "the engine's clockwork, when the message expires (its time to live)",
-    "verbworker_engine.incident": "the engine, when the incident is resolved",
-}
-"""Every other table, and what deletes from it. A test compares both lists with the existing tables."""
-
 Export = Callable[[Sequence[str]], Awaitable[None]]
 """Writes lines so that they survive a crash, or raises `CannotRun`."""
 
