@@ -10,6 +10,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from verbworker.errors import (
+    Backpressure,
     EngineError,
     EngineUnavailable,
     NotFound,
@@ -140,6 +141,9 @@ SERVICE = Pauses()
 FEED = Pauses(first=0.1)
 """For a feed that the engine refuses: gentler, because every verb has a feed of its own."""
 
+REST_POLLS = Pauses(cap=1.0)
+"""For polls over REST while there is no job: a job waits a second at most, an idle verb costs a request a second."""
+
 WRITER = Pauses(first=0.01, cap=0.25)
 """For a writer that jobs wait for: each job pauses by itself, so the writer hardly does."""
 
@@ -162,6 +166,9 @@ DATABASE = Retries(is_database_away, Pauses())
 
 ENGINE = Retries(is_engine_away, Pauses())
 """For a command that the engine must get. The caller states how long to insist before a relay takes over."""
+
+BACKPRESSURE = Retries(lambda error: isinstance(error, Backpressure), Pauses(first=0.1, cap=1.0), tries=4)
+"""For a request that the cluster rejected unread because it is busy: four tries pause for 0.7 seconds at most."""
 
 DATABASE_OR_ENGINE = Retries(lambda error: is_database_away(error) or is_engine_away(error), Pauses())
 """For a question that either may answer."""

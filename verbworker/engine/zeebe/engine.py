@@ -9,14 +9,26 @@ from typing import Any, Final, Self
 
 from pyzeebe.proto import gateway_pb2 as pb
 
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.protocol import (
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineOffers,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
+)
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
-from verbworker.engine.zeebe.gateway import Gateway
-from verbworker.engine.zeebe.rest import Rest
+from verbworker.engine.zeebe.offers import ClusterOffers
+from verbworker.engine.zeebe.rest_client import RestClient
+from verbworker.engine.zeebe.rest_gateway import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
+from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
 
@@ -34,8 +46,9 @@ class ZeebeEngine:
         self._connection = connection
         self._engine_id = engine_id
         credentials = access(connection)
-        self._gateway = Gateway(connection, credentials)
-        self._rest = Rest(connection, credentials)
+        self._rest = RestClient(connection, credentials)
+        self._gateway = transport(connection, credentials, self._rest)
+        self._offers = ClusterOffers(connection, credentials, self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -49,6 +62,10 @@ class ZeebeEngine:
     async def now(self) -> datetime | None:
         """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
         return await self._rest.date()
+
+    async def offers(self) -> EngineOffers:
+        """Return which of gRPC, REST and search the cluster offers; kept for some minutes."""
+        return await self._offers.look(pushes_jobs=self._gateway.pushes_jobs)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""
@@ -153,7 +170,7 @@ class ZeebeEngine:
     ) -> int | None:
         """Deliver a message to a current subscriber; uses REST, the only API that offers it."""
         tenant = tenant_id or self._connection.tenant_id
-        return await self._rest.correlate(name, correlation_key, dict(variables), tenant)
+        return await correlate(self._rest, name, correlation_key, dict(variables), tenant)
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
@@ -172,17 +189,19 @@ class ZeebeEngine:
     async def __aenter__(self) -> Self:
         """Open the channel; the first call connects it."""
         await self._gateway.open()
+        await self._rest.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the channel; calls in progress end with `EngineUnavailable`."""
+        await self._rest.close()
         await self._gateway.close()
 
     def interrupt(self) -> int:
         """Close the connections to the gateway, from any thread; the next call reconnects."""
-        return cut_connections(self._connection.address)
+        return sum(cut_connections(address) for address in self._connection.addresses())
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
