@@ -91,7 +91,8 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
             from verbworker.engine.zeebe.connection import GatewayAddress
             from verbworker.engine.zeebe.engine import ZeebeEngine
 
-            return ZeebeEngine(GatewayAddress.from_environment(os.environ), engine_id=settings.cluster())
+            address = GatewayAddress.from_environment(os.environ)
+            return ZeebeEngine(address, engine_id=settings.cluster(), leases=settings.engine_leases == "on")
         case "embedded":
             from verbworker.engine.embedded.engine import EmbeddedEngine
 

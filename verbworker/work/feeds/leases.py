@@ -9,7 +9,7 @@ from enum import StrEnum
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobTimeouts
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, VerbworkerError
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, LeaseLost, VerbworkerError
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
 from verbworker.stores.jobs.frames import Frames
@@ -31,7 +31,7 @@ _BEATS_PER_LEASE = 4
 class StopReason(StrEnum):
     """Why a verb was stopped before it ended."""
 
-    LOST = "lost"  # another claim owns the frame
+    LOST = "lost"  # another claim owns the frame, or another delivery the engine's lease
     GONE = "gone"  # the engine dropped the job
     SHUTDOWN = "shutdown"  # the process shuts down
 
@@ -166,9 +166,13 @@ class Leases:
     async def _extend_one(self, life: RunningJob) -> None:
         try:
             # A verb or task may have a longer timeout of its own.
-            await self._engine.extend(life.job.key, max(self._timeout_ms, life.job.timeout_ms))
+            longest = max(self._timeout_ms, life.job.timeout_ms)
+            await self._engine.extend(life.job.key, longest, lease_token=life.job.lease_token)
         except JobGone:
             life.end(StopReason.GONE)
+        except LeaseLost:
+            # Whatever this run ends with, the engine will not accept it from this delivery.
+            life.end(StopReason.LOST)
         except EngineUnavailable:
             if self._running.get(life.job.key) is life:
                 self._unextended.append(life)
@@ -230,8 +234,8 @@ class Activations:
         if activation.is_done:
             return
         try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except (JobGone, JobNotActive) as error:
+            await self._engine.extend(job.key, job.timeout_ms, lease_token=job.lease_token)
+        except (JobGone, JobNotActive, LeaseLost) as error:
             # Too late, or ended in the engine. The frame or the handler finds out what that means for the job.
             _log.info("engine timeout not extended", extra={"job_key": job.key, "reason": str(error)})
         except EngineError:

@@ -16,6 +16,7 @@ from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     JobGone,
+    LeaseLost,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -242,6 +243,9 @@ class InternalJobs:
                 return await retry(error)
         except JobGone:
             return True  # our twin was first, or the instance was cancelled
+        except LeaseLost as error:
+            _log.info("job belongs to another delivery", extra={**_about(job), "reason": str(error)})
+            return True
         except (StoreUnavailable, StoreConflict, EngineError, TransientInfrastructure) as error:
             _log.warning("job is delivered again", extra={**_about(job), "reason": str(error)})
             await self.extend(job, _SOON_MS)
@@ -258,13 +262,13 @@ class InternalJobs:
             error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key
         )
         _log.error("a job is refused", extra={**_about(job), "reason": message})
-        await self._engine.fail(job.key, retries=0, message=message)
+        await self._engine.fail(job.key, retries=0, message=message, lease_token=job.lease_token)
         return True
 
     async def extend(self, job: Job, timeout_ms: int) -> None:
         """Have a job redelivered after `timeout_ms`. If the engine's timeout is lost, the sweep hands the job out."""
         try:
-            await self._engine.extend(job.key, timeout_ms)
+            await self._engine.extend(job.key, timeout_ms, lease_token=job.lease_token)
         except EngineError as error:
             _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
 
@@ -290,7 +294,7 @@ class ListenerJobs:
             if _is_late(job) and not await self.has(job):
                 return True
             if await self._settle(job, act):
-                await self._engine.complete(job.key, {})
+                await self._engine.complete(job.key, {}, lease_token=job.lease_token)
             return True
 
         refuse, retry = partial(self._refuse, job), partial(self._retry, job)
@@ -330,7 +334,9 @@ class ListenerJobs:
     async def _retry(self, job: Job, error: TransientInfrastructure) -> bool:
         if job.retries <= 1:
             return await self._refuse(job, error)
-        await self._engine.fail(job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS)
+        await self._engine.fail(
+            job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS, lease_token=job.lease_token
+        )
         return True
 
 
