@@ -43,7 +43,17 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
-        *("workers", "gates", "held frames", "endless runs", "dispatches", "decisions", "messages", "dead letters"),
+        *(
+            "workers",
+            "leases",
+            "gates",
+            "held frames",
+            "endless runs",
+            "dispatches",
+            "decisions",
+            "messages",
+            "dead letters",
+        ),
         *("stalled", "overdue backoffs", "overdue timers"),
         "retention",
     ]

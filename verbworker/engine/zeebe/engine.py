@@ -121,7 +121,7 @@ class ZeebeEngine:
         """Complete a job with these variables."""
         text = wire.text_of(variables)
         request = wire.message(pb.CompleteJobRequest, jobKey=job_key, variables=text)
-        await self._send("CompleteJob", wire.leased(request, lease_token))
+        await self._send("CompleteJob", wire.add_lease(request, lease_token))
 
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
@@ -134,17 +134,17 @@ class ZeebeEngine:
             errorMessage=wire.cut(message),
             retryBackOff=backoff_ms,
         )
-        await self._send("FailJob", wire.leased(request, lease_token))
+        await self._send("FailJob", wire.add_lease(request, lease_token))
 
     async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error; if uncaught, Zeebe raises an incident on the same job."""
         request = wire.message(pb.ThrowErrorRequest, jobKey=job_key, errorCode=code, errorMessage=wire.cut(message))
-        await self._send("ThrowError", wire.leased(request, lease_token))
+        await self._send("ThrowError", wire.add_lease(request, lease_token))
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
         request = wire.message(pb.UpdateJobTimeoutRequest, jobKey=job_key, timeout=timeout_ms)
-        await self._send("UpdateJobTimeout", wire.leased(request, lease_token))
+        await self._send("UpdateJobTimeout", wire.add_lease(request, lease_token))
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """Give a job in an incident new retries, then resolve the incident if its key is known."""
@@ -232,4 +232,4 @@ class ZeebeEngine:
         )
         # A job that cannot be given back is delivered again after its timeout.
         with suppress(EngineError):
-            await self._gateway.send("FailJob", wire.leased(request, job.lease_token), timeout_s=_GIVE_BACK_S)
+            await self._gateway.send("FailJob", wire.add_lease(request, job.lease_token), timeout_s=_GIVE_BACK_S)

@@ -80,7 +80,7 @@ def _varint(value: int) -> bytes:
     return bytes(digits)
 
 
-def leased(request: Any, lease_token: str | None) -> Any:
+def add_lease(request: Any, lease_token: str | None) -> Any:
     """Return a job command with the token of the delivery that it answers, if that was leased."""
     if lease_token is not None:
         add_text(request, _LEASE_OF_COMMAND[type(request)], lease_token)

@@ -9,9 +9,18 @@ from enum import StrEnum
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobTimeouts
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, LeaseLost, VerbworkerError
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    InstanceSuspended,
+    JobGone,
+    JobNotActive,
+    LeaseLost,
+    VerbworkerError,
+)
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.jobs.frames import Frames
 
 _log = logging.getLogger(__name__)
@@ -85,9 +94,18 @@ class RunningJob:
 class Leases:
     """Extends the lease of every running claim, with a single statement per beat."""
 
-    def __init__(self, frames: Frames, engine: JobTimeouts, *, engine_timeout_ms: int, prefix: str = "") -> None:
+    def __init__(
+        self,
+        frames: Frames,
+        engine: JobTimeouts,
+        *,
+        engine_timeout_ms: int,
+        prefix: str = "",
+        suspensions: Suspensions | None = None,
+    ) -> None:
         self._frames = frames
         self._engine = engine
+        self._suspensions = suspensions
         self._timeout_ms = engine_timeout_ms
         self._running: dict[int, RunningJob] = {}
         self._unextended: list[RunningJob] = []
@@ -173,6 +191,11 @@ class Leases:
         except LeaseLost:
             # Whatever this run ends with, the engine will not accept it from this delivery.
             life.end(StopReason.LOST)
+        except InstanceSuspended as error:
+            # The verb goes on: its verdict is stored, and sent when the instance is resumed.
+            _log.info("engine timeout not extended", extra={"reason": str(error)})
+            if self._suspensions is not None:
+                await self._suspensions.park(life.job.key, life.job.process_instance_key)
         except EngineUnavailable:
             if self._running.get(life.job.key) is life:
                 self._unextended.append(life)

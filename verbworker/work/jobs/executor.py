@@ -38,6 +38,7 @@ from verbworker.retrying import DATABASE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
@@ -100,7 +101,8 @@ class Executor:
         self._verdicts = Verdicts(frames, self._guard)
         self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
         self._plain = PlainJobs(frames, verb_run, self._error_catchers, self._persist, judge)
-        self._returns = JobResults(engine, frames)
+        suspensions = Suspensions(databases.control, engine_id=frames.engine_id)
+        self._returns = JobResults(engine, frames, suspensions=suspensions)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:

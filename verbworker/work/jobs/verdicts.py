@@ -26,6 +26,7 @@ from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Verdict, 
 from verbworker.payload.boundary import AdmittedJob, JobVariables, leave, overtaken, variables_of
 from verbworker.retrying import DATABASE, ENGINE
 from verbworker.stores.cases import payloads
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection
 from verbworker.stores.jobs.frames import Frames, Unacknowledged, VerdictRow
 from verbworker.work.feeds.leases import RunningJob
@@ -88,9 +89,17 @@ def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash:
 class JobResults:
     """Sends verdicts until the engine answers, and failures only while the lease is certain."""
 
-    def __init__(self, engine: JobCommands, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self,
+        engine: JobCommands,
+        frames: Frames,
+        *,
+        patience: timedelta = timedelta(seconds=30),
+        suspensions: Suspensions | None = None,
+    ) -> None:
         self._engine = engine
         self._frames = frames
+        self._suspensions = suspensions
         self._patience = patience.total_seconds()
 
     async def verdict(self, job_key: int, verdict: Verdict, *, lease_token: str | None = None) -> bool:
@@ -110,6 +119,7 @@ class JobResults:
                 return await self._redeliver(job_key, command)
         except InstanceSuspended as error:
             await self._unusual(job_key, command, "suspended", str(error))
+            await self._park(job_key)
         except JobNotActive as error:
             await self._unusual(job_key, command, "not active", str(error))
         except EngineUnavailable as error:
@@ -205,10 +215,24 @@ class JobResults:
             # The delivery that holds the lease finds the failure in the frame, and reports it or runs the job again.
             metrics.ANSWERS.labels("fail", "fenced").inc()
             await self._note(job_key, "failure fenced", str(error))
+        except InstanceSuspended as error:
+            # The sweep reports it after the instance was resumed.
+            metrics.ANSWERS.labels("fail", "suspended").inc()
+            await self._note(job_key, "failure suspended", str(error))
+            await self._park(job_key)
         except (EngineError, StoreError) as error:
             # An unreported failure is safe: the sweep reports it once the lease is over, or the next delivery does.
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
+
+    async def _park(self, job_key: int) -> None:
+        if self._suspensions is None:
+            return
+        try:
+            await self._suspensions.park(job_key)
+        except StoreError as error:
+            # The next refusal parks it.
+            _log.warning("suspended entry not parked yet", extra={"job_key": job_key, "reason": str(error)})
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:

@@ -15,6 +15,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
+    InstanceSuspended,
     JobGone,
     LeaseLost,
     PermanentContract,
@@ -32,6 +33,7 @@ from verbworker.retrying import DATABASE
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.work.feeds.leases import first_timeout_ms
@@ -194,6 +196,7 @@ class InternalJobs:
     def __init__(self, database: Database, engine: Engine, identity: InstanceIdentity | None) -> None:
         self._engine = engine
         self._instances = Instances(database)
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
         self._identity = identity or InstanceIdentity(self._instances)
 
     async def admit(self, job: Job) -> JobVisit:
@@ -232,7 +235,7 @@ class InternalJobs:
         """
         try:
             try:
-                return await act()
+                return await self._act(job, act)
             except DuplicateInstance:
                 return True  # its instance was cancelled
             except PermanentContract as error:
@@ -254,6 +257,14 @@ class InternalJobs:
         except Exception:
             _log.exception("job failed with an unexpected error; it will be redelivered", extra=_about(job))
         return False
+
+    async def _act(self, job: Job, act: Callable[[], Awaitable[bool]]) -> bool:
+        try:
+            return await act()
+        except InstanceSuspended:
+            # Acting again changes nothing: the job is served once more when its instance is resumed.
+            await self._suspensions.park(job.key, job.process_instance_key)
+            return False
 
     async def stop(self, job: Job, error: PermanentContract | TransientInfrastructure) -> bool:
         """Stop a job for a person, and return True."""
