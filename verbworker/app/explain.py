@@ -160,7 +160,7 @@ _PLAIN: Mapping[str, str] = {
     "busy": "got another delivery while the owner's lease was alive, so it dropped it",
     "closed": "learned from the engine that the job no longer exists, and closed the frame",
     "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
-    "failure fenced": "could not report the failure: the engine has leased the job to another worker, which finds it here",
+    "failure fenced": "could not report the failure: the engine has leased the job anew; its next delivery reports it",
     "failure suspended": "could not report the failure: the instance is suspended; it is reported after that",
     "failure gone": "could not report the failure: the job no longer exists in the engine",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
