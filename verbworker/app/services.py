@@ -33,7 +33,7 @@ from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
-from verbworker.work.upkeep.suspensions import SuspensionWatch
+from verbworker.work.upkeep.suspension_watch import SuspensionWatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ incident. The words are those of 8.10; older versions know neither leases nor su
 
 from typing import Final
 
-from verbworker.errors import EngineError, InstanceSuspended, JobNotActive, LeaseLost
+from verbworker.errors import EngineError, InstanceSuspended, LeaseLost
 
 BY_WORDS: Final[tuple[tuple[str, type[EngineError]], ...]] = (
     # The job is leased, and the command named no token, or an empty one.
@@ -15,10 +15,4 @@ BY_WORDS: Final[tuple[tuple[str, type[EngineError]], ...]] = (
     ("lease token does not match", LeaseLost),
     ("the process instance is suspended", InstanceSuspended),
 )
-"""In order: the first words that a reason contains, in lower case, decide."""
-
-
-def error_of(reason: str) -> type[EngineError]:
-    """Return the error for a job command that was refused because of the job's state."""
-    lower = reason.lower()
-    return next((error for words, error in BY_WORDS if words in lower), JobNotActive)
+"""In order: the first words that a reason contains, in lower case, decide; with none of them the job is not active."""

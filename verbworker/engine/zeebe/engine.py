@@ -18,6 +18,7 @@ from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.later_fields import BUSINESS_IDS_SINCE
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_messages import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
@@ -28,7 +29,6 @@ _log = logging.getLogger(__name__)
 
 _POLL_GRACE_S: Final = 5.0  # for a slow gateway to answer after the wait that it was asked for
 _GIVE_BACK_S: Final = 2.0  # a stopping worker does not wait longer for a courtesy
-_HAS_BUSINESS_IDS: Final = (8, 9, 0)
 
 
 class ZeebeEngine:
@@ -217,7 +217,7 @@ class ZeebeEngine:
         if self._number is None:
             with suppress(EngineError):  # the start itself reports what is wrong
                 await self.facts()
-        return self._number is not None and self._number >= _HAS_BUSINESS_IDS
+        return self._number is not None and self._number >= BUSINESS_IDS_SINCE
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from verbworker.engine.refusal_texts import BY_WORDS
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     Backpressure,
     CommandInvalid,
     EngineError,
@@ -81,6 +83,7 @@ class RestAnswer:
         return self.title in ENGINE_TITLES
 
 
+_INVALID_STATE: Final = frozenset(("INVALID_STATE",))
 _LATE: Final = _WITH_STATE | {"process-instances", "element-instances"}
 
 REST_TABLE: Final[tuple[RestRow, ...]] = (
@@ -88,7 +91,11 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((404,), JobGone, frozenset(("NOT_FOUND",)), keyed=_LATE),
     RestRow((404,), CommandInvalid, frozenset(("NOT_FOUND",))),
     RestRow((404, 405), CommandInvalid, is_json=True, advice=_ADDRESS),
-    RestRow((409,), JobNotActive, frozenset(("INVALID_STATE",)), keyed=_WITH_STATE),
+    *(RestRow((409,), error, _INVALID_STATE, words=words) for words, error in BY_WORDS),
+    RestRow((409,), JobNotActive, _INVALID_STATE, keyed=_WITH_STATE),
+    # 8.10 answers so to a late extension; over gRPC the same is FAILED_PRECONDITION.
+    RestRow((400,), JobNotActive, words="but it is not active", keyed=frozenset(("jobs",))),
+    RestRow((409,), AlreadyStarted, frozenset(("ALREADY_EXISTS",)), words="with business id"),
     RestRow((409,), CommandInvalid),
     RestRow(
         (400,),
