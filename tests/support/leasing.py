@@ -1,5 +1,6 @@
 """An engine in memory with the leases and suspensions of 8.10: it refuses in the words that were recorded."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 from tests.support.recorded_8_10 import recorded
@@ -42,7 +43,7 @@ class LeasingEngine(ToldEngine):
 
     def _lease(self, job: Job) -> Job:
         token = self.tokens[job.key] = str(uuid4())
-        return Job(*(getattr(job, name) for name in _FIELDS), lease_token=token)
+        return replace(job, lease_token=token)
 
     def _check(self, command: str, job_key: int, lease_token: str | None) -> None:
         known, token = self.jobs.get(job_key), self.tokens.get(job_key)
@@ -58,6 +59,3 @@ class LeasingEngine(ToldEngine):
     def _refuse(self, command: str, job_key: int, kind: type[EngineError], words: str) -> EngineError:
         self.refused.append((command, job_key))
         return kind(next(one.reason for one in recorded() if words in one.reason))
-
-
-_FIELDS = [name for name in Job.__slots__ if name != "lease_token"]

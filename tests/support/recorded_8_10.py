@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.json_format import ParseDict
 from google.protobuf.unknown_fields import UnknownFieldSet
 from pyzeebe.proto import gateway_pb2 as pb
 
@@ -90,7 +91,7 @@ class RecordedGateway:
     def methods(self) -> Any:
         """What gRPC needs to route calls here: the bytes as they are."""
         calls = {
-            rpc: grpc.unary_stream_rpc_method_handler(self._stream)
+            rpc: grpc.unary_stream_rpc_method_handler(partial(self._stream, rpc))
             if rpc in _STREAMS
             else grpc.unary_unary_rpc_method_handler(partial(self._answer, rpc))
             for rpc in (*_LATER, "Topology")
@@ -101,12 +102,14 @@ class RecordedGateway:
         if rpc == "Topology" and self.said.rpc != "Topology":
             return bytes(pb.TopologyResponse(gatewayVersion="8.10.0-SNAPSHOT").SerializeToString())
         await self._hear(rpc, content, context)
-        kind = getattr(pb, f"{rpc}Response")
-        known = {name: value for name, value in (self.said.response or {}).items() if name in _names(kind)}
-        return bytes(kind(**{name: _typed(kind, name, value) for name, value in known.items()}).SerializeToString())
+        message = getattr(pb, f"{rpc}Response")()
+        ParseDict(self.said.response or {}, message, ignore_unknown_fields=True)
+        return bytes(message.SerializeToString())
 
-    async def _stream(self, content: bytes, context: Any) -> AsyncIterator[bytes]:
-        await self._hear(self.said.rpc, content, context)
+    async def _stream(self, rpc: str, content: bytes, context: Any) -> AsyncIterator[bytes]:
+        if rpc != self.said.rpc:
+            return  # nothing to give
+        await self._hear(rpc, content, context)
         for answer in self.said.response if isinstance(self.said.response, list) else [self.said.response]:
             if self.said.rpc == "StreamActivatedJobs":
                 yield job_message(answer).SerializeToString()
@@ -135,8 +138,8 @@ async def answering(said: Said) -> AsyncIterator[tuple[str, RecordedGateway]]:
 
 def job_message(job: Mapping[str, Any]) -> pb.ActivatedJob:
     """A recorded job as 8.10 writes it, with its token under its number."""
-    names = [name for name in _names(pb.ActivatedJob) if name in job]
-    told = pb.ActivatedJob(**{name: _typed(pb.ActivatedJob, name, job[name]) for name in names})
+    told = pb.ActivatedJob()
+    ParseDict(dict(job), told, ignore_unknown_fields=True)
     if "leaseToken" in job:
         add_text(told, _LEASE_OF_JOB, job["leaseToken"])
     return told
@@ -153,12 +156,3 @@ def _by_name(rpc: str, content: bytes) -> dict[str, Any]:
         data = one.data
         found[_LATER[rpc][one.field_number]] = data.decode() if isinstance(data, bytes) else bool(data)
     return found
-
-
-def _names(kind: Any) -> list[str]:
-    return [descriptor.name for descriptor in kind.DESCRIPTOR.fields]
-
-
-def _typed(kind: Any, name: str, value: Any) -> Any:
-    descriptor = kind.DESCRIPTOR.fields_by_name[name]
-    return int(value) if descriptor.type in (descriptor.TYPE_INT64, descriptor.TYPE_INT32) else value

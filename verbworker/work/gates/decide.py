@@ -77,6 +77,10 @@ class Teller:
             await self._complete(untold.job_key, lease_token)
         except JobGone:
             return await self._record_answer(untold, gone=True)
+        except LeaseLost:
+            _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
+            await self._postpone(untold)
+            return None
         except EngineError as error:
             self._say("decision not sent yet; it will be sent again", untold.job_key, error)
             await self._postpone(untold)
