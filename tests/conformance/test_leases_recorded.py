@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.recorded_8_10 import Said, answering, over_grpc, over_rest, recorded
-from tests.support.rest_replay import Answer, Seen, rest_server
+from tests.support.rest_replay import Answer, RestServer, Seen, rest_server
 from tests.support.zeebe_engine import outcome
 from verbworker.engine.protocol import Ask, Start
-from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.engine.zeebe.later_fields import answer_with_lease, ask_with_lease, read_lease, start_with_business_id
-from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.errors import (
     AlreadyStarted,
     CommandInvalid,
@@ -26,7 +23,6 @@ from verbworker.errors import (
     LeaseLost,
 )
 
-V8_10 = (8, 10, 0)
 # Results of task listeners and business ids of jobs are no part of these commands.
 _OTHERS = {"businessId", "result"}
 _RPCS = ("CompleteJob", "FailJob", "ThrowError", "UpdateJobTimeout")
@@ -183,70 +179,113 @@ async def test_a_start_carries_the_business_id(one: Said) -> None:
 # ---- REST -----------------------------------------------------------------------------------------------------------
 
 
-def _replay(one: Said) -> Callable[[Seen], Answer]:
+def _replay(one: Said, version: str = "8.10.0-SNAPSHOT") -> Callable[[Seen], Answer]:
     body = b"" if one.response is None else json.dumps(one.response).encode()
-    return lambda _: Answer(one.status, body, one.content_type)
+    topology = json.dumps({"gatewayVersion": version, "clusterSize": 1, "partitionsCount": 1}).encode()
+
+    def answer(seen: Seen) -> Answer:
+        return Answer(body=topology) if seen.path.endswith("/topology") else Answer(one.status, body, one.content_type)
+
+    return answer
 
 
-async def call(one: Said, body: Any) -> tuple[Any, list[Seen]]:
-    """Send a body where it was recorded and return the outcome."""
-    with rest_server(_replay(one)) as server:
-        address = GatewayAddress(rest_url=server.url)
-        rest = RestClient(address, access(address))
-        await rest.open()
-        try:
-            path = one.path.removeprefix("/v2")
-            return await outcome(rest.call(one.method, path, body, what=one.name)), server.seen
-        finally:
-            await rest.close()
+def over_rest_at(url: str, *, leases: bool = True) -> ZeebeEngine:
+    return ZeebeEngine(GatewayAddress(rest_url=url, transport="rest"), engine_id="recorded", leases=leases)
 
 
-@pytest.mark.parametrize("one", [one for one in REST_COMMANDS if "user-tasks" not in one.path], ids=_name)
+def bodies(server: RestServer) -> list[Any]:
+    """What was sent, but for the question for the version."""
+    return [seen.json() for seen in server.seen if not seen.path.endswith("/topology")]
+
+
+def send_rest(engine: ZeebeEngine, one: Said) -> Awaitable[None]:
+    """The command of our engine that was recorded over REST."""
+    key, token, body = int(one.path.split("/")[3]), one.lease_token, one.request or {}
+    match one.path.rsplit("/", 1)[-1]:
+        case "completion":
+            return engine.complete(key, {}, lease_token=token)
+        case "failure":
+            retries, message = body["retries"], body.get("errorMessage", "")
+            return engine.fail(key, retries=retries, message=message, lease_token=token)
+        case "error":
+            return engine.throw(key, code=body["errorCode"], message="", lease_token=token)
+        case _:
+            return engine.extend(key, body["changeset"]["timeout"], lease_token=token)
+
+
+def _is_ours(one: Said) -> bool:
+    """Whether we send such a command: results of listeners, retries and priorities are others."""
+    body = one.request or {}
+    change = body.get("changeset", {"timeout": 0})
+    return "user-tasks" not in one.path and "result" not in body and set(change) == {"timeout"}
+
+
+@pytest.mark.parametrize("one", [one for one in REST_COMMANDS if _is_ours(one)], ids=_name)
 async def test_a_rest_command_is_sent_and_answered_as_recorded(one: Said) -> None:
-    body = one.request
-    if isinstance(body, dict):
-        bare = {name: value for name, value in body.items() if name != "leaseToken"}
-        body = answer_with_lease(bare, one.lease_token) if one.lease_token is not None else body
-    answer, seen = await call(one, body)
+    with rest_server(_replay(one)) as server:
+        async with over_rest_at(server.url) as engine:
+            answer = await outcome(send_rest(engine, one))
 
-    assert [request.json() for request in seen] == [one.request]
+    assert server.paths() == [f"{one.method} {one.path}"]
+    assert [body.get("leaseToken") for body in bodies(server)] == [one.lease_token]
     assert (None if answer is None else type(answer)) is meaning(one)
 
 
-@pytest.mark.parametrize("one", list(over_rest("POST", "/jobs/activation")), ids=_name)
-async def test_a_rest_activation_asks_for_leases_and_keeps_their_tokens(one: Said) -> None:
-    bare = {name: value for name, value in one.request.items() if name != "withLease"}
-    is_asked = one.request.get("withLease") is True
-    body = ask_with_lease(bare, version=V8_10, leases=is_asked)
-    answer, seen = await call(one, body)
+def test_every_case_of_the_table_was_recorded_over_rest_too() -> None:
+    found = {(one.path.rsplit("/", 1)[-1], meaning(one)) for one in REST_COMMANDS if _is_ours(one)}
 
-    assert [request.json() for request in seen] == [{**bare, "withLease": True} if is_asked else bare]
-    if one.status == 200:
-        tokens = [read_lease(job) for job in answer["jobs"]]
-        assert tokens == [job["leaseToken"] for job in one.response["jobs"]]
+    assert {(word, LeaseLost) for word in ("completion", "failure", "error")} <= found
+    assert {("completion", InstanceSuspended), ("failure", InstanceSuspended), ("completion", JobNotActive)} <= found
+
+
+@pytest.mark.parametrize("one", [one for one in over_rest("POST", "/jobs/activation") if one.status == 200], ids=_name)
+async def test_a_rest_activation_asks_for_leases_and_keeps_their_tokens(one: Said) -> None:
+    asks, is_asked = one.request, one.request.get("withLease") is True
+    with rest_server(_replay(one)) as server:
+        async with over_rest_at(server.url, leases=is_asked) as engine:
+            jobs = await engine.activate(Ask(asks["type"], asks["worker"], asks["timeout"], ()), 1, 0)
+
+    assert [body.get("withLease", False) for body in bodies(server)] == [is_asked]
+    assert [job.lease_token for job in jobs] == [job["leaseToken"] for job in one.response["jobs"]]
+
+
+@pytest.mark.parametrize("version", ["8.6.0", "8.9.17"])
+async def test_rest_of_an_older_version_is_not_asked_for_leases(version: str) -> None:
+    one = next(one for one in over_rest("POST", "/jobs/activation") if one.request.get("withLease"))
+    with rest_server(_replay(one, version)) as server:
+        async with over_rest_at(server.url) as engine:
+            await engine.activate(Ask("x", "w", 60_000, ()), 1, 0)
+            await engine.activate(Ask("x", "w", 60_000, ()), 1, 0)
+
+    assert ["withLease" in body for body in bodies(server)] == [False, False]
+    assert server.paths().count("GET /v2/topology") == 1
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in over_rest("POST", "/process-instances") if one.path.endswith("process-instances")], ids=_name
+    "one",
+    [one for one in over_rest("POST", "/process-instances") if one.path.endswith("process-instances")],
+    ids=_name,
 )
 async def test_a_rest_start_carries_the_business_id(one: Said) -> None:
-    bare = {name: value for name, value in one.request.items() if name != "businessId"}
     given = one.request.get("businessId")
-    answer, seen = await call(one, start_with_business_id(bare, given, version=V8_10))
+    with rest_server(_replay(one)) as server:
+        async with over_rest_at(server.url) as engine:
+            start = Start(one.request.get("processDefinitionId", "x"), {}, business_id=given)
+            answer = await outcome(engine.start(start))
 
-    assert [request.json() for request in seen] == [one.request]
+    assert [body.get("businessId") for body in bodies(server)] == [given]
     if one.status != 200:
         assert type(answer) is (AlreadyStarted if one.status == 409 else CommandInvalid)
 
 
-@pytest.mark.parametrize("version", [None, (8, 6, 0), (8, 9, 17)])
-def test_rest_of_an_older_version_gets_no_lease(version: tuple[int, int, int] | None) -> None:
-    assert ask_with_lease({"type": "x"}, version=version, leases=True) == {"type": "x"}
+@pytest.mark.parametrize(("version", "is_sent"), [("8.6.0", False), ("8.8.21", False), ("8.9.0", True)])
+async def test_an_older_version_gets_no_business_id(version: str, is_sent: bool) -> None:
+    one = next(one for one in over_rest("POST", "/process-instances") if one.path.endswith("process-instances"))
+    with rest_server(_replay(one, version)) as server:
+        async with over_rest_at(server.url) as engine:
+            await engine.start(Start("x", {}, business_id="e-1"))
 
-
-@pytest.mark.parametrize(("version", "is_sent"), [(None, False), ((8, 8, 0), False), ((8, 9, 0), True)])
-def test_rest_of_an_older_version_gets_no_business_id(version: tuple[int, int, int] | None, is_sent: bool) -> None:
-    assert ("businessId" in start_with_business_id({}, "e-1", version=version)) is is_sent
+    assert ["businessId" in body for body in bodies(server)] == [is_sent]
 
 
 def test_the_recording_is_whole() -> None:

@@ -12,16 +12,26 @@ from typing import Any, Final, Self
 from pyzeebe.proto import gateway_pb2 as pb
 
 from verbworker.engine.known_faults import version_number
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.protocol import (
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineOffers,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
+)
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
-from verbworker.engine.zeebe.gateway import Gateway
-from verbworker.engine.zeebe.later_fields import BUSINESS_IDS_SINCE
+from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
-from verbworker.engine.zeebe.rest_messages import correlate
+from verbworker.engine.zeebe.rest_gateway import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
+from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
 from verbworker.job.job import Job
 
@@ -42,11 +52,12 @@ class ZeebeEngine:
         self._connection = connection
         self._engine_id = engine_id
         credentials = access(connection)
-        self._gateway = Gateway(connection, credentials)
         self._rest = RestClient(connection, credentials)
         self._leases = leases
         self._is_lease_missed = False
         self._number: tuple[int, int, int] | None = None
+        self._gateway = transport(connection, credentials, self._rest)
+        self._offers = ClusterOffers(connection, credentials, self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -62,6 +73,10 @@ class ZeebeEngine:
     async def now(self) -> datetime | None:
         """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
         return await self._rest.date()
+
+    async def offers(self) -> EngineOffers:
+        """Return which of gRPC, REST and search the cluster offers; kept for some minutes."""
+        return await self._offers.look(pushes_jobs=self._gateway.pushes_jobs)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""
@@ -203,7 +218,7 @@ class ZeebeEngine:
 
     def interrupt(self) -> int:
         """Close the connections to the gateway, from any thread; the next call reconnects."""
-        return cut_connections(self._connection.address)
+        return sum(cut_connections(address) for address in self._connection.addresses())
 
     def _job(self, told: pb.ActivatedJob, ask: Ask) -> Job:
         job = wire.job(told, ask.timeout_ms, with_lease=self._leases)
@@ -217,7 +232,7 @@ class ZeebeEngine:
         if self._number is None:
             with suppress(EngineError):  # the start itself reports what is wrong
                 await self.facts()
-        return self._number is not None and self._number >= BUSINESS_IDS_SINCE
+        return self._number is not None and self._number >= wire.BUSINESS_IDS_SINCE
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from grpc import StatusCode
+
 from verbworker.engine.refusal_texts import BY_WORDS
 from verbworker.errors import (
     AccessDenied,
@@ -42,6 +44,10 @@ ENGINE_TITLES: Final = frozenset(
     )
 )
 """Titles that the engine itself writes; a proxy or a web server on the way writes others."""
+
+
+HTTP_STATUS: Final = {StatusCode.ALREADY_EXISTS: 409, StatusCode.NOT_FOUND: 404}
+"""The statuses that a caller may count as done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,10 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((404, 405), CommandInvalid, is_json=True, advice=_ADDRESS),
     *(RestRow((409,), error, _INVALID_STATE, words=words) for words, error in BY_WORDS),
     RestRow((409,), JobNotActive, _INVALID_STATE, keyed=_WITH_STATE),
-    # 8.10 answers so to a late extension; over gRPC the same is FAILED_PRECONDITION.
-    RestRow((400,), JobNotActive, words="but it is not active", keyed=frozenset(("jobs",))),
     RestRow((409,), AlreadyStarted, frozenset(("ALREADY_EXISTS",)), words="with business id"),
     RestRow((409,), CommandInvalid),
+    # Of a timeout that is extended too late.
+    RestRow((400,), JobNotActive, words="it is not active", keyed=frozenset(("jobs",))),
     RestRow(
         (400,),
         CommandInvalid,

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from verbworker.engine.zeebe.later_fields import Version
 from verbworker.errors import EngineUnavailable
 
-WAIT_STATES_SINCE: Final[Version] = (8, 10, 0)
+WAIT_STATES_SINCE: Final = (8, 10, 0)
 _PATH: Final = "/element-instances/wait-states/search"
 
 

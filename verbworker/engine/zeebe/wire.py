@@ -22,7 +22,10 @@ _Message = TypeVar("_Message")
 LONGEST_MESSAGE: Final = 4_000
 """Most characters of an error message sent to Zeebe, which would cut at 10,000 itself."""
 
-# Field numbers of 8.10's gateway.proto; `businessId` exists since 8.9.
+WITH_LEASE: Final = "withLease"
+LEASES_SINCE: Final = (8, 10, 0)
+BUSINESS_IDS_SINCE: Final = (8, 9, 0)
+# Field numbers of 8.10's gateway.proto.
 _WITH_LEASE_OF_POLL: Final = 9
 _WITH_LEASE_OF_STREAM: Final = 8
 _LEASE_OF_JOB: Final = 21
@@ -33,6 +36,11 @@ _LEASE_OF_COMMAND: Final = {
     pb.ThrowErrorRequest: 5,
     pb.UpdateJobRetriesRequest: 4,
     pb.UpdateJobTimeoutRequest: 4,
+}
+_LATER: Final = {
+    pb.ActivateJobsRequest: {_WITH_LEASE_OF_POLL: WITH_LEASE},
+    pb.CreateProcessInstanceRequest: {_BUSINESS_ID: "businessId"},
+    **{kind: {number: "leaseToken"} for kind, number in _LEASE_OF_COMMAND.items()},
 }
 _VARINT: Final = 0
 _LENGTH_DELIMITED: Final = 2
@@ -85,6 +93,20 @@ def add_lease(request: Any, lease_token: str | None) -> Any:
     if lease_token is not None:
         add_text(request, _LEASE_OF_COMMAND[type(request)], lease_token)
     return request
+
+
+def read_later(request: Any) -> dict[str, Any]:
+    """Return the fields of a request that were written by number, by the names that REST has for them."""
+    names = _LATER.get(type(request), {})
+    values = {names[one.field_number]: one.data for one in UnknownFieldSet(request) if one.field_number in names}
+    return {name: value.decode() if isinstance(value, bytes) else bool(value) for name, value in values.items()}
+
+
+def add_lease_of_job(told: pb.ActivatedJob, lease_token: object) -> pb.ActivatedJob:
+    """Return an activated job with its token, as REST names it; with none if it was not leased."""
+    if isinstance(lease_token, str) and lease_token:
+        add_text(told, _LEASE_OF_JOB, lease_token)
+    return told
 
 
 def _lease_token(told: pb.ActivatedJob) -> str | None:
