@@ -21,6 +21,9 @@ VerbworkerError
 │   │   └── Backpressure       the engine asks for less; send it again, later
 │   ├── JobGone                completed elsewhere or cancelled; nothing is left to do
 │   ├── JobNotActive           the job is in an incident or waits for its backoff
+│   │   └── InstanceSuspended  its instance is suspended; hold the command back until it is resumed
+│   ├── LeaseLost              another delivery holds the job's lease; stop, and send nothing more
+│   ├── AlreadyStarted         an instance with this business id runs already; it is the same case
 │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
 │   ├── AnswerTooLarge         the answer does not fit into one message
 │   └── AccessDenied           the credentials do not allow this
@@ -135,6 +138,18 @@ class JobGone(EngineError):
 
 class JobNotActive(EngineError):
     """The job exists but is in an incident or waits for its backoff."""
+
+
+class InstanceSuspended(JobNotActive):
+    """The job's instance is suspended: nothing failed, and the same command is accepted after it is resumed."""
+
+
+class LeaseLost(EngineError):
+    """Another delivery of the job holds its lease, so this one may neither report nor repeat anything."""
+
+
+class AlreadyStarted(EngineError):
+    """An instance of the process with the same business id runs already, so nothing was started."""
 
 
 class CommandInvalid(EngineError):

@@ -43,8 +43,8 @@ class Metered(ZeebeEngine):
             self._meter.took(job.key)
             yield job
 
-    async def complete(self, job_key: int, variables: Any) -> None:
-        await super().complete(job_key, variables)
+    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, variables, lease_token=lease_token)
         if self._meter.acked(job_key):
             self._done.set()
 

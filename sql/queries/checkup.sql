@@ -129,3 +129,13 @@ SELECT
   ) AS open_cases
 FROM verbworker.worker_boot
 WHERE coalesce(engine_id, $1) = $1;
+
+-- name: leases
+-- How many of the workers that run take jobs under the engine's leases, how many do not, and one of each by name.
+SELECT
+  count(*) FILTER (WHERE leases) AS leasing,
+  count(*) FILTER (WHERE NOT leases) AS plain,
+  min(name || ' on ' || host) FILTER (WHERE leases) AS leasing_name,
+  min(name || ' on ' || host) FILTER (WHERE NOT leases) AS plain_name
+FROM verbworker.worker_boot
+WHERE coalesce(engine_id, $1) = $1 AND ended_at IS NULL AND seen_at > clock_timestamp() - $2::interval;

@@ -639,8 +639,8 @@ VALUES (
 
 -- name: boot
 -- Give this process a name that `frames explain` can show.
-INSERT INTO verbworker.worker_boot (owner, name, host, pid, engine_id)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO verbworker.worker_boot (owner, name, host, pid, engine_id, leases)
+VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (owner) DO NOTHING;
 
 -- name: seen

@@ -1,9 +1,11 @@
 """`verbworker doctor`: what an operator reads before the first job, and when something is wrong."""
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -17,6 +19,7 @@ from tests.support.engines import Gateway
 from tests.support.models import one_task
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.postgres import ForeignPostgres, Postgres, run_apart
+from tests.support.recorded_8_10 import answering, over_grpc
 from tests.support.shop import make_shop
 from tests.support.zeebe import Broker
 
@@ -43,7 +46,17 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
-        *("workers", "gates", "held frames", "endless runs", "dispatches", "decisions", "messages", "dead letters"),
+        *(
+            "workers",
+            "leases",
+            "gates",
+            "held frames",
+            "endless runs",
+            "dispatches",
+            "decisions",
+            "messages",
+            "dead letters",
+        ),
         *("stalled", "overdue backoffs", "overdue timers", "stalled messages"),
         "retention",
     ]
@@ -487,6 +500,37 @@ def test_a_broker_without_grpc_is_told_with_what_is_off(clinic: Clinic, broker: 
     assert told.lines["engine APIs"].found.startswith("gRPC no (")
     assert "off: pushed jobs (they are polled)" in told.lines["engine APIs"].found
     assert told.lines["streaming"].found == "REST has no streams; jobs are polled"
+
+
+_LEASING = """
+INSERT INTO verbworker.worker_boot (owner, name, host, pid, engine_id, leases)
+VALUES (gen_random_uuid(), $2, 'host-1', 7, $1, $3)
+"""
+
+
+async def test_workers_with_and_without_leases_are_worth_a_look(clinic: Clinic) -> None:
+    topology = next(one for one in over_grpc("Topology"))
+    async with answering(topology) as (address, _):
+        settings = {"VERBWORKER_ENGINE": "zeebe", "VERBWORKER_ENGINE_ID": "leasing", "ZEEBE_ADDRESS": address}
+        with_leases = {**settings, "VERBWORKER_ENGINE_LEASES": "on"}
+
+        async def line(environment: dict[str, str]) -> Any:
+            told = await asyncio.to_thread(lambda: clinic.doctor("--timeout", "5", **environment))
+            return told.lines["leases"]
+
+        off, on = await line(settings), await line(with_leases)
+        await execute(clinic.dsn, _LEASING, "leasing", "new", True)
+        forgotten = await line(settings)
+        await execute(clinic.dsn, _LEASING, "leasing", "old", False)
+        mixed = await line(with_leases)
+
+    assert (off.verdict, on.verdict) == ("ok", "ok")
+    assert on.found == "on: the engine refuses late workers; 0 worker(s) run with them"
+    assert forgotten.verdict == "warn"
+    assert forgotten.fix == "set VERBWORKER_ENGINE_LEASES=on here too"
+    assert mixed.verdict == "warn"
+    assert mixed.found.startswith("1 worker(s) take jobs without leases (old on host-1), and new on host-1 does;")
+    assert mixed.fix == "set VERBWORKER_ENGINE_LEASES to the same for all workers of this cluster"
 
 
 def test_an_unknown_option_is_no_traceback(tmp_path: Path) -> None:

@@ -62,19 +62,21 @@ class SimulatedEngine:
         raise NotImplementedError
         yield
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Complete a job."""
         await self._call("complete", lambda: self._model.complete(job_key, variables))
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Fail a job."""
         await self._call("fail", lambda: self._model.fail(job_key, retries, message, backoff_ms))
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """Throw an error."""
         await self._call("throw", lambda: self._model.throw(job_key, code, message))
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Change a timeout."""
         await self._call("extend", lambda: self._model.extend(job_key, timeout_ms))
 

@@ -8,6 +8,8 @@ from tests.support.casebook import case_registry
 from tests.support.start_router import Counter, asking, counter
 from verbworker import metrics
 from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Start, Started
+from verbworker.errors import AlreadyStarted, EngineUnavailable
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 
@@ -69,3 +71,37 @@ async def test_another_engines_cases_are_not_counted(desk: Counter, registry: Re
         await other.dispatcher.count()
 
     assert shown("verbworker_waiting_starts") == 0
+
+
+class UniqueEngine(MemoryEngine):
+    """An engine that keeps business ids unique, and whose first answer is lost."""
+
+    def __init__(self) -> None:
+        super().__init__("memory")
+        self.line("backlog-case", ["backlog.first"])
+        self.ids: list[str | None] = []
+
+    async def start(self, start: Start) -> Started:
+        self.ids.append(start.business_id)
+        if len(self.ids) > 1:
+            raise AlreadyStarted("an instance with this business id already exists")
+        await super().start(start)
+        raise EngineUnavailable("the answer was lost")
+
+
+async def test_a_start_whose_answer_was_lost_is_not_repeated_by_an_engine_with_unique_business_ids(
+    dsn: str, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = UniqueEngine()
+    async with Database(dsn, size=4) as database, counter(database, registry, engine) as desk:
+        entry = await desk.router.invoke("backlog.case", {"name": "one"}, caller=asking())
+        for _ in range(2):
+            await database.execute("UPDATE verbworker.dispatch SET next_at = now() - interval '1 second'")
+            await desk.dispatcher.drain()
+        row = await database.fetchrow("SELECT attempts, done_at, next_at > now() AS later FROM verbworker.dispatch")
+
+    assert engine.ids == [str(entry.entry_id)] * 2
+    assert len(engine.jobs) == 1
+    assert row is not None
+    assert (row["attempts"], row["done_at"], row["later"]) == (1, None, True)
+    assert "not started yet" not in [record.getMessage() for record in caplog.records]

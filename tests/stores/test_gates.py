@@ -12,6 +12,7 @@ import pytest
 from tests.support import worker_boot as rooms
 from tests.support.eventually import eventually
 from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, memory, opened
+from tests.support.leasing import LeasingEngine
 from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
@@ -25,6 +26,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.testing.memory import JobState, MemoryEngine
 from verbworker.work.gates.decide import GateRelay, Gates
+from verbworker.work.gates.gate_jobs import USER_TASK
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")
@@ -632,3 +634,26 @@ async def test_messages_are_heard_as_the_inbox_tells_them(hall: GateSetup) -> No
 
     assert [message.payload for message in heard] == [{"n": 1}, {"n": 2}]
     assert await book.heard(gate.instance_uid, decisions=True, messages=False) == ((), ())
+
+
+# ---- leases ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_decision_at_a_leased_task_is_sent_by_its_next_delivery(database: Database) -> None:
+    engine = LeasingEngine()
+    engine.line("hall-review", [USER_TASK, "hall.after"])
+    async with opened(database, engine, hall_registry(gate=AT_TASK_1)) as hall:
+        gate = await hall.parked()
+        decided = await hall.decide(gate)
+
+        assert decided.verdict is not None
+        assert decided.verdict.answer is None
+        assert engine.refused == [("complete", gate.job_key)]
+
+        engine.advance(1)
+        await hall.desk.serve(await hall.task())
+
+        told = (await hall.gate(gate.entry_id)).verdict
+        assert told is not None
+        assert told.answer is not None
+        assert engine.jobs[gate.job_key].completions == 1

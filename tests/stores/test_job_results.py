@@ -101,7 +101,7 @@ async def test_a_verdict_the_engine_did_not_take_in_time_is_left_to_the_relay(ds
 class StrictEngine(ToldEngine):
     """An engine that will never accept a completion."""
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         raise CommandInvalid("EXCEEDED_BATCH_RECORD_SIZE")
 
 
@@ -142,7 +142,7 @@ async def held(desk: LooplessWorker) -> Job:
 
 async def reported(desk: LooplessWorker, job: Job, patience: timedelta = timedelta(0)) -> Any:
     returns = JobResults(desk.engine, desk.frames, patience=patience)
-    await returns.report(job.key, 1, retries=0, delay=0, message="wrong")
+    await returns.report(job, 1, retries=0, delay=0, message="wrong")
     return await desk.column(job, "reported_at")
 
 

@@ -19,14 +19,14 @@ _SHORT = timedelta(milliseconds=300)
 class PatientEngine(MemoryEngine):
     """An engine that lets every job go on."""
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         return
 
 
 class SilentEngine(MemoryEngine):
     """An engine that takes a call and never answers, as a gateway does whose machine is frozen."""
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         await asyncio.Event().wait()
 
 

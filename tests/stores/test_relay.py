@@ -17,7 +17,7 @@ class Told(MemoryEngine):
         super().__init__(ENGINE)
         self.completed: list[int] = []
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         self.completed.append(job_key)
 
 

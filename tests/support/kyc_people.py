@@ -41,19 +41,19 @@ class _Swallowing:
 class ForgetfulZeebe(_Swallowing, ZeebeEngine):
     """Zeebe behind such a line."""
 
-    async def complete(self, job_key: int, variables: Mapping[str, object]) -> None:
+    async def complete(self, job_key: int, variables: Mapping[str, object], *, lease_token: str | None = None) -> None:
         """Complete a job, or believe so."""
         if not self.swallow(job_key, variables):
-            await super().complete(job_key, variables)
+            await super().complete(job_key, variables, lease_token=lease_token)
 
 
 class ForgetfulEmbedded(_Swallowing, EmbeddedEngine):
     """The embedded engine behind such a line. What a verb commits together with its token is never lost."""
 
-    async def complete(self, job_key: int, variables: Mapping[str, object]) -> None:
+    async def complete(self, job_key: int, variables: Mapping[str, object], *, lease_token: str | None = None) -> None:
         """Complete a job, or believe so."""
         if not self.swallow(job_key, variables):
-            await super().complete(job_key, variables)
+            await super().complete(job_key, variables, lease_token=lease_token)
 
 
 def forgetful(settings: Settings, address: str) -> ForgetfulZeebe | ForgetfulEmbedded:

@@ -47,12 +47,14 @@ class Told(ZeebeEngine):
         self.failures: list[tuple[int, int, str]] = []
         self.completions: list[tuple[int, dict[str, Any]]] = []
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any) -> None:
-        await super().complete(job_key, variables)
+    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, variables, lease_token=lease_token)
         self.completions.append((job_key, dict(variables)))
 
 
@@ -64,12 +66,14 @@ class ToldEmbedded(EmbeddedEngine):
         self.failures: list[tuple[int, int, str]] = []
         self.completions: list[tuple[int, dict[str, Any]]] = []
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any) -> None:
-        await super().complete(job_key, variables)
+    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, variables, lease_token=lease_token)
         self.completions.append((job_key, dict(variables)))
 
     async def prepare_completion(self, job_key: int, variables: Any) -> Completion:
@@ -103,12 +107,14 @@ class ToldInline(InlineEngine):
         self.failures: list[tuple[int, int, str]] = []
         self.completions: list[tuple[int, dict[str, Any]]] = []
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any) -> None:
-        await super().complete(job_key, variables)
+    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, variables, lease_token=lease_token)
         self.completions.append((job_key, dict(variables)))
 
 

@@ -102,9 +102,11 @@ async def begin(
     ring: KeyRing | None = None,
     correlation: Mapping[str, str] | None = None,
     changes: Mapping[str, object] | None = None,
+    has_entry: bool = False,
 ) -> Begun:
     """Start one instance; `changes` are put over the variables, as somebody would who tampers with them."""
-    ready = await prepare(database, engine.engine_id, workflow, data, ring=ring, correlation=correlation)
+    given: dict[str, Any] = {"ring": ring, "correlation": correlation, "has_entry": has_entry}
+    ready = await prepare(database, engine.engine_id, workflow, data, **given)
     started = await engine.start(Start(workflow.process, {**ready.variables, **(changes or {})}))
     await Instances(database).pin(
         ready.instance_uid,

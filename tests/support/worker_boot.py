@@ -48,12 +48,14 @@ class ToldEngine(MemoryEngine):
         self.failures: list[tuple[int, int, str]] = []
         self.extended: list[tuple[int, int]] = []
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
-        await super().extend(job_key, timeout_ms)
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
+        await super().extend(job_key, timeout_ms, lease_token=lease_token)
         self.extended.append((job_key, timeout_ms))
 
 

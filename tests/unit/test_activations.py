@@ -21,7 +21,7 @@ class Extensions:
     errors: list[EngineError] = field(default_factory=list)
     answer: asyncio.Event | None = None
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         if self.answer is not None:
             await self.answer.wait()
         if self.errors:

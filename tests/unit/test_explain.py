@@ -239,7 +239,7 @@ def noted_kinds() -> set[str]:
     written = set(re.findall(r"\$1, (?:\$2|job_key), '([a-z]+)'", sql)) | {"retry", "takeover", "release"}
     source = "".join(path.read_text() for path in (Path(verbworker.__file__).parent / "work").rglob("*.py"))
     named = set(re.findall(r'note\([^,]+, "([a-z ]+)"', source))
-    answers = {f"verdict {answer}" for answer in ("not active", "unavailable", "refused")}
+    answers = {f"verdict {answer}" for answer in ("not active", "unavailable", "refused", "fenced", "suspended")}
     return written | named | answers | {FrameStep.SUPERSEDED.value, FrameStep.WAIT.value, FrameStep.CONTINUE.value}
 
 

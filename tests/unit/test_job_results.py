@@ -24,7 +24,7 @@ class BusyEngine(MemoryEngine):
         self._refusals = refusals
         self.asked_at: list[float] = []
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         self.asked_at.append(asyncio.get_running_loop().time())
         if len(self.asked_at) <= self._refusals:
             raise Backpressure("too busy")

@@ -5,12 +5,15 @@ import pytest
 from verbworker.engine.zeebe.rest_status import REST_TABLE, read_answer, refusal
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     Backpressure,
     CommandInvalid,
     EngineError,
     EngineUnavailable,
+    InstanceSuspended,
     JobGone,
     JobNotActive,
+    LeaseLost,
 )
 
 JOB = "/jobs/2251799813685360/completion"
@@ -26,6 +29,11 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (404, None, JOB, EngineUnavailable),
     (409, {"title": "INVALID_STATE", "detail": "it is in state 'FAILED'"}, JOB, JobNotActive),
     (409, {"title": "INVALID_STATE", "detail": "already assigned"}, "/user-tasks/7/assignment", JobNotActive),
+    (409, {"title": "INVALID_STATE", "detail": "but a matching lease token must be provided"}, JOB, LeaseLost),
+    (409, {"title": "INVALID_STATE", "detail": "the supplied lease token does not match."}, JOB, LeaseLost),
+    (409, {"title": "INVALID_STATE", "detail": "the process instance is suspended."}, JOB, InstanceSuspended),
+    (400, {"title": "INVALID_ARGUMENT", "detail": "the timeout, but it is not active"}, "/jobs/42", JobNotActive),
+    (409, {"title": "ALREADY_EXISTS", "detail": "with business id 'o-1'"}, "/process-instances", AlreadyStarted),
     (409, {"title": "INVALID_STATE", "detail": "is a child"}, "/process-instances/7/cancellation", CommandInvalid),
     (409, {"title": "ALREADY_EXISTS", "detail": "already published"}, "/messages/publication", CommandInvalid),
     (400, {"title": "INVALID_ARGUMENT", "detail": "No timeout provided."}, "/jobs/activation", CommandInvalid),

@@ -209,6 +209,17 @@ def test_however_an_element_is_written_it_gets_its_listeners_and_keeps_the_rest(
     assert stripped(content) == opened(authored)
 
 
+@pytest.mark.parametrize(
+    ("engine", "events"),
+    [((8, 6), ["end"]), ((8, 8), ["end"]), ((8, 9), ["end"]), ((8, 10), ["end", "cancel"])],
+)
+def test_a_process_reports_its_cancellation_where_the_engine_can(engine: tuple[int, int], events: list[str]) -> None:
+    content = weave(document(SHARED, process('<startEvent id="begin"/>')), registry_of(), engine=engine).content
+
+    assert [event for event, _ in listeners(content)["case"]] == events
+    assert stripped(content) == opened(document(SHARED, process('<startEvent id="begin"/>')))
+
+
 def test_listeners_of_the_author_stay_before_ours() -> None:
     own = '<z:executionListener eventType="start" type="audit"/>'
     content = woven(

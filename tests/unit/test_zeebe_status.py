@@ -7,13 +7,16 @@ from grpc import StatusCode
 from verbworker.engine.zeebe.status import TABLE, Rpc, translate
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     AnswerTooLarge,
     Backpressure,
     CommandInvalid,
     EngineError,
     EngineUnavailable,
+    InstanceSuspended,
     JobGone,
     JobNotActive,
+    LeaseLost,
 )
 
 BROKER_IS_BUSY = (
@@ -32,6 +35,10 @@ ROWS: list[tuple[StatusCode, str, Rpc, type[EngineError]]] = [
     (StatusCode.NOT_FOUND, "process ID 'x', but none found", "CreateProcessInstance", CommandInvalid),
     (StatusCode.FAILED_PRECONDITION, "in state 'FAILED'", "CompleteJob", JobNotActive),
     (StatusCode.FAILED_PRECONDITION, "it is not active", "UpdateJobTimeout", JobNotActive),
+    (StatusCode.FAILED_PRECONDITION, "the supplied lease token does not match. The job", "FailJob", LeaseLost),
+    (StatusCode.FAILED_PRECONDITION, "but a matching lease token must be provided", "ThrowError", LeaseLost),
+    (StatusCode.FAILED_PRECONDITION, "the process instance is suspended.", "CompleteJob", InstanceSuspended),
+    (StatusCode.FAILED_PRECONDITION, "the process instance is suspended.", "SetVariables", InstanceSuspended),
     (StatusCode.FAILED_PRECONDITION, "is a child", "CancelProcessInstance", CommandInvalid),
     (StatusCode.FAILED_PRECONDITION, "no none start event", "CreateProcessInstance", CommandInvalid),
     (StatusCode.INVALID_ARGUMENT, "encountered the following errors", "DeployResource", CommandInvalid),
@@ -39,6 +46,7 @@ ROWS: list[tuple[StatusCode, str, Rpc, type[EngineError]]] = [
     (StatusCode.INVALID_ARGUMENT, "no tenant identifier was provided.", "ActivateJobs", CommandInvalid),
     (StatusCode.OUT_OF_RANGE, "too far", "PublishMessage", CommandInvalid),
     (StatusCode.ALREADY_EXISTS, "already published", "CreateProcessInstance", CommandInvalid),
+    (StatusCode.ALREADY_EXISTS, "with business id 'o-1', but", "CreateProcessInstance", AlreadyStarted),
     (StatusCode.RESOURCE_EXHAUSTED, BROKER_IS_BUSY, "ActivateJobs", Backpressure),
     (
         StatusCode.RESOURCE_EXHAUSTED,

@@ -13,6 +13,7 @@ from verbworker.job.trace import Tracer
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.dead_letters import DeadLetters
@@ -22,6 +23,7 @@ from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.cancel_listener import CancelListener
 from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.listeners.completion import Completion
 from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
@@ -31,6 +33,7 @@ from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
+from verbworker.work.upkeep.suspension_watch import SuspensionWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,12 @@ def build_services(
     handlers: list[JobHandler] = [
         *bridge.handlers(),
         Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
+        CancelListener(control, engine, cancelling),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
+    suspensions, is_cluster = Suspensions(control, engine_id=engine.engine_id), settings.engine == "zeebe"
     services = (
         dispatcher.service,
         delivery.service,
@@ -89,6 +94,8 @@ def build_services(
         reconciler.service,
         *undoing.services,
         retention(settings, control).service,
+        # Instances of the embedded engine cannot be suspended.
+        *([SuspensionWatch(suspensions, engine, timeout=settings.engine_timeout).service] if is_cluster else []),
     )
     return Services(identity, reconciler, handlers, services)
 

@@ -93,6 +93,9 @@ class Settings(BaseSettings):
 
     engine: Literal["zeebe", "embedded"] = Field(default="zeebe", description="the process engine")
     engine_id: str | None = Field(default=None, description="unique name of this cluster")
+    engine_leases: Literal["off", "on"] = Field(
+        default="off", description="take jobs under a lease of Camunda 8.10; the same for all workers of a cluster"
+    )
     tenant: str = Field(default="default", min_length=1, description="tenant of commands")
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")

@@ -24,6 +24,7 @@ from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
 from verbworker.stores import durability, migrations
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
@@ -91,7 +92,8 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
             from verbworker.engine.zeebe.connection import GatewayAddress
             from verbworker.engine.zeebe.engine import ZeebeEngine
 
-            return ZeebeEngine(GatewayAddress.from_environment(os.environ), engine_id=settings.cluster())
+            address = GatewayAddress.from_environment(os.environ)
+            return ZeebeEngine(address, engine_id=settings.cluster(), leases=settings.engine_leases == "on")
         case "embedded":
             from verbworker.engine.embedded.engine import EmbeddedEngine
 
@@ -148,7 +150,9 @@ async def open_app(
         await selfcheck.greet(chosen, settings)
         owner = uuid4()
         frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
-        job_leases = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
+        suspensions = Suspensions(control, engine_id=chosen.engine_id)
+        timeout_ms = int(settings.engine_timeout / timedelta(milliseconds=1))
+        job_leases = Leases(frames, chosen, engine_timeout_ms=timeout_ms, suspensions=suspensions)
         threads = stack.enter_context(_threads(registry))
         verb_run = VerbRun(threads, tracebacks=settings.log_tracebacks)
         contain_verbs(asyncio.get_running_loop())
@@ -158,7 +162,7 @@ async def open_app(
         executor = Executor(
             registry, chosen, frames, pools, job_leases, verb_run, ring=ring, tracer=tracer, identity=built.identity
         )
-        relay = Relay(frames, JobResults(chosen, frames))
+        relay = Relay(frames, JobResults(chosen, frames, suspensions=suspensions))
         reaper = Archiver(frames, TaskProfileStore(control, engine_id=chosen.engine_id), after=settings.archive_after)
         deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         leases = ExpiredLeases(control, frames, grace=settings.sweep_grace)
@@ -249,6 +253,7 @@ def _pace(settings: Settings) -> Pace:
         grace=settings.grace,
         streaming=settings.streaming,
         tenant_ids=settings.tenant_ids,
+        leases=settings.engine == "zeebe" and settings.engine_leases == "on",
     )
 
 

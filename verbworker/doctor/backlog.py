@@ -16,8 +16,8 @@ _SOME_MINUTES = timedelta(minutes=5)  # longer than the retries after a short ou
 _NO_GRACE = timedelta(0)  # these never resolve themselves: a person must act
 _LONGEST_WORD = 200  # characters of an error; the whole text is in the log
 _WORKERS = "workers"
-# A worker notes twice a minute that it runs.
-_SEEN_WITHIN = timedelta(minutes=2)
+SEEN_WITHIN = timedelta(minutes=2)
+"""A worker notes twice a minute that it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ STALLS: Mapping[str, tuple[StallKind, str]] = {
 async def check_workers(subject: Subject) -> Sequence[CheckResult]:
     """Check that a worker serves the engine, unless no case is open there."""
     engine_id = subject.settings.cluster()
-    counted = await Checkup(await subject.database()).workers(engine_id, within=_SEEN_WITHIN)
+    counted = await Checkup(await subject.database()).workers(engine_id, within=SEEN_WITHIN)
     if counted.alive:
         return [ok(_WORKERS, f"{counted.alive} worker(s) run, {counted.open_cases} case(s) are open")]
     before = ""

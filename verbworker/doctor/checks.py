@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from verbworker.doctor import application, backlog, database, engine, retention
+from verbworker.doctor import application, backlog, database, engine, leases, retention
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
 from verbworker.doctor.subject import Subject
 from verbworker.errors import VerbworkerError
@@ -46,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
         ("migrations", "engine id", "application"),
     ),
     Check("workers", backlog.check_workers, "check the database's load", ("migrations", "engine id")),
+    Check("leases", leases.look, "check the database's load", ("migrations", "engine")),
     *(
         Check(name, partial(backlog.check_queue, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES

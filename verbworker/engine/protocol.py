@@ -38,6 +38,7 @@ class Start:
     version: int = -1  # the latest
     definition_key: int | None = None
     tenant_id: str | None = None
+    business_id: str | None = None  # the same for every try to start one case
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +102,33 @@ class EngineOffers:
 
 
 class JobCommands(Protocol):
-    """Receives the results of jobs. Running a job needs no more, so that a substitute can replace an engine."""
+    """Receives the results of jobs. Running a job needs no more, so that a substitute can replace an engine.
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    `lease_token` is the one of the delivery that the command answers. `LeaseLost` if the job is leased to another
+    delivery, or if it is leased and the caller has no token.
+    """
+
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Complete a job with these variables; `JobGone` if it is already completed or cancelled."""
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Give a job back with `retries` left; with zero the engine raises an incident."""
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error that the model may catch."""
 
 
+@runtime_checkable
 class JobTimeouts(Protocol):
     """Gives jobs more time."""
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Set the activation to expire `timeout_ms` from now; `JobGone` if the job does not exist."""
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
+        """Set the activation to expire `timeout_ms` from now; `JobGone` if the job does not exist.
+
+        Without a token it applies to any delivery of the job, also to one that another worker has leased.
+        """
 
 
 class Engine(JobCommands, JobTimeouts, Protocol):
@@ -134,7 +145,10 @@ class Engine(JobCommands, JobTimeouts, Protocol):
         """Deploy the models together; if the engine refuses, the error carries its reason."""
 
     async def start(self, start: Start) -> Started:
-        """Create an instance. Not idempotent: the caller deduplicates by request key."""
+        """Create an instance. Not idempotent: the caller deduplicates by request key.
+
+        `AlreadyStarted` from a cluster that keeps business ids unique, while an instance with the same one runs.
+        """
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate up to `limit` jobs, waiting up to `wait_ms` for the first."""

@@ -30,6 +30,8 @@ class Job:
     tenant_id: str
     variables: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    # Proves to the engine that a command comes from this delivery; None if it was not leased. Never logged.
+    lease_token: str | None = field(default=None, repr=False)
 
     def with_timeout(self, timeout_ms: int) -> "Job":
         """Return the job with another timeout. On the hot path: `replace` takes twice as long."""
@@ -48,4 +50,5 @@ class Job:
             self.tenant_id,
             self.variables,
             self.headers,
+            self.lease_token,
         )

@@ -31,6 +31,7 @@ PARK = f"{OWN_JOBS}park"
 UNPARK = f"{OWN_JOBS}unpark"
 FIRED = f"{OWN_JOBS}fired"
 COMPLETE = f"{OWN_JOBS}complete"
+CANCEL = f"{OWN_JOBS}cancel"
 START = f"{OWN_JOBS}start"
 
 PLAIN_PROCESS = "plain"
@@ -38,6 +39,9 @@ PLAIN_PROCESS = "plain"
 
 LISTENER_RETRIES = 100  # a temporarily unavailable database must not become an incident
 COMPENSATE_RETRIES = 10  # failed undos do not use these up: each undo has the retries of its own policy
+
+OLDEST_ENGINE = (8, 6)
+CANCEL_LISTENERS_SINCE = (8, 10)  # older engines refuse a model that has one
 
 _NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
 _RAW_NAME = re.compile(rb"<([^\s/>]+)")
@@ -94,13 +98,14 @@ def take_plain(content: bytes, registry: Registry) -> Woven:
         )
 
 
-def weave(content: bytes, registry: Registry) -> Woven:
+def weave(content: bytes, registry: Registry, *, engine: tuple[int, int] = OLDEST_ENGINE) -> Woven:
     """Return the deployed form of an authored model; raise `Refused` with one sentence when that is impossible.
 
-    The same bytes always give the same result. Exactly these bytes must have passed the linter.
+    `engine` is the linter's profile of the engine: what only later ones know is not woven in. The same bytes always
+    give the same result. Exactly these bytes must have passed the linter.
     """
     with _open_tree(content) as root:
-        return _woven(root, registry)
+        return _woven(root, registry, engine)
 
 
 @contextmanager
@@ -115,14 +120,15 @@ def _open_tree(content: bytes) -> Iterator[Element]:
         root.document.take_apart()
 
 
-def _woven(root: Element, registry: Registry) -> Woven:
+def _woven(root: Element, registry: Registry, engine: tuple[int, int]) -> Woven:
     model = assemble(root)
     process, workflow = _find_owner(model, registry)
     _refuse_own_listeners(root)
     _refuse_own_headers(process)
     _refuse_native_gates(process)
     compiled = compile_process(model, process, workflow, registry.policies)
-    edits = [*_listening(process), *_retrying(process, compiled, registry), *_name_profiles(process, compiled)]
+    listening = _listening(process, _ends_of(engine))
+    edits = [*listening, *_retrying(process, compiled, registry), *_name_profiles(process, compiled)]
     return Woven(
         content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
         process_id=process.id,
@@ -171,8 +177,14 @@ def _refuse_native_gates(process: Process) -> None:
             )
 
 
-def _listening(process: Process) -> Iterator[Edit]:
-    yield _listeners_in(process.element, (("end", COMPLETE),))
+def _ends_of(engine: tuple[int, int]) -> _Listeners:
+    """Return the listeners of a process: it reports its end and, where the engine can, its cancellation."""
+    cancels = (("cancel", CANCEL),) if engine >= CANCEL_LISTENERS_SINCE else ()
+    return ("end", COMPLETE), *cancels
+
+
+def _listening(process: Process, ends: _Listeners) -> Iterator[Edit]:
+    yield _listeners_in(process.element, ends)
     for scope, node in process.walk():
         is_inner = scope is not process.scope
         if listeners := _listeners_of(scope, node, is_inner=is_inner):

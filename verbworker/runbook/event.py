@@ -92,6 +92,7 @@ class Wait(StrEnum):
     EXTERNAL_SIGNAL = "external_signal"
     TIMER = "timer"
     INCIDENT = "incident"
+    SUSPENDED = "suspended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,16 @@ class WorkerCount:
     open_cases: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeaseCount:
+    """How many running workers take jobs under the engine's leases and how many do not, and one of each by name."""
+
+    leasing: int
+    plain: int
+    leasing_name: str | None
+    plain_name: str | None
+
+
 class Checkup:
     """Read-only queries of the doctor."""
 
@@ -163,6 +173,12 @@ class Checkup:
         row = await self._database.fetchrow(query("checkup", "workers"), engine_id, within)
         assert row is not None, "an aggregate has one row"
         return WorkerCount(**row)
+
+    async def count_leases(self, engine_id: str, *, within: timedelta) -> LeaseCount:
+        """Return how the workers of an engine that were seen within that time take jobs."""
+        row = await self._database.fetchrow(query("checkup", "leases"), engine_id, within)
+        assert row is not None, "an aggregate has one row"
+        return LeaseCount(**row)
 
 
 def _kind(privilege: str) -> str:

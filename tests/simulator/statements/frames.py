@@ -298,7 +298,7 @@ async def quarantine(s: Session, engine_id: str, job_key: int, delivery: str) ->
 
 
 @statement("frames", "boot")
-async def boot(s: Session, owner: UUID, name: str, host: str, pid: int, engine_id: str) -> list[Values]:
+async def boot(s: Session, owner: UUID, name: str, host: str, pid: int, engine_id: str, leases: bool) -> list[Values]:
     return []
 
 

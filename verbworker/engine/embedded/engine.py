@@ -169,7 +169,7 @@ class EmbeddedEngine:
 
     # ---- job commands ------------------------------------------------------------------------------------------------
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Complete a job with these variables."""
         await self._tell(job_key, told.CompleteJob(job_key, to_plain_json(variables)), is_job=True)
 
@@ -192,7 +192,9 @@ class EmbeddedEngine:
         await self._tell_in(transaction, command.job, command, guard=command.job)
         return lambda: self._wake_waiters(transaction.changes)
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Give a job back with exactly `retries` left; with zero it is held and an incident gives the reason."""
         if retries <= 0:
             await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
@@ -204,11 +206,11 @@ class EmbeddedEngine:
         if backoff_ms <= 0:
             self._waiters.tell([kind])
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error; if uncaught, the job is held with an incident."""
         await self._tell(job_key, told.ThrowError(job_key, code, cut(message)), is_job=True)
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
         with _in_our_words():
             if not await self._tokens.extend(job_key, timeout_ms):

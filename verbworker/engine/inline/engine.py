@@ -173,19 +173,21 @@ class InlineEngine:
             while not stream.pushed.empty():
                 self._give_back(stream.pushed.get_nowait())
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Complete a job and continue its instance."""
         self._strike("complete", lambda: self._instances.complete(job_key, variables))
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Give a job back, or raise an incident if no retries are left."""
         self._strike("fail", lambda: self._instances.fail(job_key, retries, message, backoff_ms))
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error; an uncaught one is an incident of the job."""
         self._strike("throw", lambda: self._instances.throw(job_key, code, message))
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set an activation to expire later, or sooner."""
         self._strike("extend", lambda: self._instances.jobs.extend(job_key, timeout_ms))
 

@@ -1,14 +1,17 @@
 """Zeebe over gRPC, and over REST where required: every call has a deadline, errors are translated."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
 from pyzeebe.proto import gateway_pb2 as pb
 
+from verbworker.engine.known_faults import version_number
 from verbworker.engine.protocol import (
     Ask,
     Deployed,
@@ -29,8 +32,10 @@ from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_gateway import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
-from verbworker.errors import ContractInvalid, EngineError, JobGone
+from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
 from verbworker.job.job import Job
+
+_log = logging.getLogger(__name__)
 
 _POLL_GRACE_S: Final = 5.0  # for a slow gateway to answer after the wait that it was asked for
 _GIVE_BACK_S: Final = 2.0  # a stopping worker does not wait longer for a courtesy
@@ -39,7 +44,8 @@ _GIVE_BACK_S: Final = 2.0  # a stopping worker does not wait longer for a courte
 class ZeebeEngine:
     """A Zeebe cluster behind its gateway. Nothing is retried here: the caller knows when that is safe."""
 
-    def __init__(self, connection: GatewayAddress, *, engine_id: str) -> None:
+    def __init__(self, connection: GatewayAddress, *, engine_id: str, leases: bool = False) -> None:
+        """Connect to a cluster. With `leases` every job is activated under a token (8.10 and later)."""
         # Two new clusters count job keys from the same number, so no default would be safe.
         if not engine_id.strip():
             raise ContractInvalid("a Zeebe engine needs an engine id that no other cluster has")
@@ -47,6 +53,9 @@ class ZeebeEngine:
         self._engine_id = engine_id
         credentials = access(connection)
         self._rest = RestClient(connection, credentials)
+        self._leases = leases
+        self._is_lease_missed = False
+        self._number: tuple[int, int, int] | None = None
         self._gateway = transport(connection, credentials, self._rest)
         self._offers = ClusterOffers(connection, credentials, self._rest)
 
@@ -57,7 +66,9 @@ class ZeebeEngine:
 
     async def facts(self) -> EngineFacts:
         """Return the gateway's version and the size of the cluster."""
-        return wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
+        facts = wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
+        self._number = version_number(facts.version)
+        return facts
 
     async def now(self) -> datetime | None:
         """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
@@ -73,7 +84,9 @@ class ZeebeEngine:
         return wire.read_deployments(await self._send("DeployResource", request))
 
     async def start(self, start: Start) -> Started:
-        """Create an instance, pinned to the returned version."""
+        """Create an instance, pinned to the returned version; a business id is sent to 8.9 and later."""
+        if start.business_id is not None and not await self._takes_business_ids():
+            start = replace(start, business_id=None)
         request = wire.creation(start, self._connection.tenant_id)
         return wire.read_start(await self._send("CreateProcessInstance", request))
 
@@ -84,11 +97,11 @@ class ZeebeEngine:
         the caller cancels are given back without costing a retry. Jobs still in transit stay locked until their
         timeout, so end a poll with a short wait, not by cancelling.
         """
-        request = wire.poll(ask, self._connection.tenant_ids, limit, wait_ms)
+        request = wire.poll(ask, self._connection.tenant_ids, limit, wait_ms, with_lease=self._leases)
         jobs: list[Job] = []
 
         def take(answer: Any) -> None:
-            jobs.extend(wire.job(told, ask.timeout_ms) for told in answer.jobs)
+            jobs.extend(self._job(told, ask) for told in answer.jobs)
 
         try:
             deadline = max(wait_ms, 0) / 1000 + _POLL_GRACE_S
@@ -108,7 +121,7 @@ class ZeebeEngine:
         even if this process is suspended. Poll as well: jobs older than the stream are not pushed, and timed-out jobs
         only by some versions (8.6 does, to any open stream; 8.10 does not).
         """
-        request = wire.subscription(ask, self._connection.tenant_ids)
+        request = wire.subscription(ask, self._connection.tenant_ids, with_lease=self._leases)
         unread: list[Any] = []
         pushed = self._gateway.listen(
             "StreamActivatedJobs", request, unread, lifetime_s=self._connection.stream_lifetime_s
@@ -116,17 +129,19 @@ class ZeebeEngine:
         try:
             async with aclosing(pushed):
                 async for told in pushed:
-                    yield wire.job(told, ask.timeout_ms)
+                    yield self._job(told, ask)
         finally:
-            await self._give_back([wire.job(told, ask.timeout_ms) for told in unread])
+            await self._give_back([self._job(told, ask) for told in unread])
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Complete a job with these variables."""
         text = wire.text_of(variables)
         request = wire.message(pb.CompleteJobRequest, jobKey=job_key, variables=text)
-        await self._send("CompleteJob", request)
+        await self._send("CompleteJob", wire.add_lease(request, lease_token))
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Give a job back with exactly `retries` left."""
         request = wire.message(
             pb.FailJobRequest,
@@ -135,17 +150,17 @@ class ZeebeEngine:
             errorMessage=wire.cut(message),
             retryBackOff=backoff_ms,
         )
-        await self._send("FailJob", request)
+        await self._send("FailJob", wire.add_lease(request, lease_token))
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error; if uncaught, Zeebe raises an incident on the same job."""
         request = wire.message(pb.ThrowErrorRequest, jobKey=job_key, errorCode=code, errorMessage=wire.cut(message))
-        await self._send("ThrowError", request)
+        await self._send("ThrowError", wire.add_lease(request, lease_token))
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
         request = wire.message(pb.UpdateJobTimeoutRequest, jobKey=job_key, timeout=timeout_ms)
-        await self._send("UpdateJobTimeout", request)
+        await self._send("UpdateJobTimeout", wire.add_lease(request, lease_token))
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """Give a job in an incident new retries, then resolve the incident if its key is known."""
@@ -184,6 +199,8 @@ class ZeebeEngine:
             await self._send("SetVariables", request)
         except JobGone:
             return False
+        except InstanceSuspended:
+            return True
         return True
 
     async def __aenter__(self) -> Self:
@@ -203,6 +220,20 @@ class ZeebeEngine:
         """Close the connections to the gateway, from any thread; the next call reconnects."""
         return sum(cut_connections(address) for address in self._connection.addresses())
 
+    def _job(self, told: pb.ActivatedJob, ask: Ask) -> Job:
+        job = wire.job(told, ask.timeout_ms, with_lease=self._leases)
+        if self._leases and job.lease_token is None and not self._is_lease_missed:
+            self._is_lease_missed = True
+            # An older gateway ignores the field it does not know, and an older broker cannot lease.
+            _log.warning("leases are on, but the engine leased no job: it is older than 8.10; working without leases")
+        return job
+
+    async def _takes_business_ids(self) -> bool:
+        if self._number is None:
+            with suppress(EngineError):  # the start itself reports what is wrong
+                await self.facts()
+        return self._number is not None and self._number >= wire.BUSINESS_IDS_SINCE
+
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
 
@@ -219,4 +250,4 @@ class ZeebeEngine:
         )
         # A job that cannot be given back is delivered again after its timeout.
         with suppress(EngineError):
-            await self._gateway.send("FailJob", request, timeout_s=_GIVE_BACK_S)
+            await self._gateway.send("FailJob", wire.add_lease(request, job.lease_token), timeout_s=_GIVE_BACK_S)

@@ -8,7 +8,9 @@ import orjson
 from grpc import StatusCode
 from pyzeebe.proto import gateway_pb2 as pb
 
+from verbworker.engine.known_faults import version_number
 from verbworker.engine.protocol import Resource
+from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.job_stream import linger
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_status import HTTP_STATUS
@@ -29,6 +31,7 @@ class RestGateway:
 
     def __init__(self, client: RestClient) -> None:
         self._client = client
+        self._version: tuple[int, int, int] | None = None
 
     @property
     def pushes_jobs(self) -> bool:
@@ -49,7 +52,7 @@ class RestGateway:
             return await self._deploy(request)
         if rpc == "SetVariables" and request.variables == "{}":
             return await self._look_for(request.elementInstanceKey, timeout_s)
-        method, path, body = _ROUTES[rpc](request)
+        method, path, body = await self._route(rpc, request)
         statuses = {HTTP_STATUS[code] for code in HTTP_STATUS if code in settled}
         answer = await self._client.call(method, path, body, what=rpc, settled=statuses, timeout_s=timeout_s)
         return _READ[rpc](_object(answer, rpc)) if rpc in _READ else None
@@ -79,11 +82,25 @@ class RestGateway:
         yield  # what makes this a generator
 
     async def _poll(self, rpc: Rpc, request: Any, into: Callable[[Any], None]) -> int:
-        method, path, body = _ROUTES[rpc](request)
+        method, path, body = await self._route(rpc, request)
         answer = await self._client.call(method, path, body, what=rpc)
         read = _READ[rpc](_object(answer, rpc))
         into(read)
         return len(read.jobs)
+
+    async def _route(self, rpc: Rpc, request: Any) -> tuple[str, str, _Body | None]:
+        method, path, body = _ROUTES[rpc](request)
+        later = wire.read_later(request)
+        # REST refuses a field that it does not know. A token came from this cluster, so it knows that one.
+        if wire.WITH_LEASE in later and not await self._has_leases():
+            del later[wire.WITH_LEASE]
+        return method, path, {**(body or {}), **later} if later else body
+
+    async def _has_leases(self) -> bool:
+        if self._version is None:
+            answer = _object(await self._client.call("GET", "/topology", what="Topology"), "Topology")
+            self._version = version_number(str(answer.get("gatewayVersion"))) or (0, 0, 0)
+        return self._version >= wire.LEASES_SINCE
 
     async def _deploy(self, request: Any) -> Any:
         files = [Resource(one.name, one.content) for one in request.resources]
@@ -232,7 +249,7 @@ def _jobs(answer: _Body) -> Any:
 
 
 def _job(told: _Body) -> Any:
-    return pb.ActivatedJob(
+    job = pb.ActivatedJob(
         key=int(told["jobKey"] if "jobKey" in told else told["key"]),  # 8.6 and 8.7 name it so
         type=told["type"],
         processInstanceKey=int(told["processInstanceKey"]),
@@ -248,6 +265,7 @@ def _job(told: _Body) -> Any:
         variables=orjson.dumps(told.get("variables") or {}).decode(),
         tenantId=told.get("tenantId") or "",
     )
+    return wire.add_lease_of_job(job, told.get("leaseToken"))
 
 
 def _readable(read: Callable[[_Body], Any], rpc: str) -> Callable[[_Body], Any]:

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from grpc import StatusCode
 
+from verbworker.engine.refusal_texts import BY_WORDS
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     Backpressure,
     CommandInvalid,
     EngineError,
@@ -87,6 +89,7 @@ class RestAnswer:
         return self.title in ENGINE_TITLES
 
 
+_INVALID_STATE: Final = frozenset(("INVALID_STATE",))
 _LATE: Final = _WITH_STATE | {"process-instances", "element-instances"}
 
 REST_TABLE: Final[tuple[RestRow, ...]] = (
@@ -94,7 +97,9 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((404,), JobGone, frozenset(("NOT_FOUND",)), keyed=_LATE),
     RestRow((404,), CommandInvalid, frozenset(("NOT_FOUND",))),
     RestRow((404, 405), CommandInvalid, is_json=True, advice=_ADDRESS),
-    RestRow((409,), JobNotActive, frozenset(("INVALID_STATE",)), keyed=_WITH_STATE),
+    *(RestRow((409,), error, _INVALID_STATE, words=words) for words, error in BY_WORDS),
+    RestRow((409,), JobNotActive, _INVALID_STATE, keyed=_WITH_STATE),
+    RestRow((409,), AlreadyStarted, frozenset(("ALREADY_EXISTS",)), words="with business id"),
     RestRow((409,), CommandInvalid),
     # Of a timeout that is extended too late.
     RestRow((400,), JobNotActive, words="it is not active", keyed=frozenset(("jobs",))),

@@ -6,8 +6,10 @@ from typing import Final, Literal
 import grpc
 from grpc import StatusCode
 
+from verbworker.engine.refusal_texts import BY_WORDS
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     AnswerTooLarge,
     Backpressure,
     CommandInvalid,
@@ -62,6 +64,7 @@ TABLE: Final[tuple[Row, ...]] = (
     # A command on a job, an incident or an instance can be late; an unknown process is a mistake.
     Row(StatusCode.NOT_FOUND, JobGone, rpcs=_CAN_BE_LATE),
     Row(StatusCode.NOT_FOUND, CommandInvalid),
+    *(Row(StatusCode.FAILED_PRECONDITION, error, words=words) for words, error in BY_WORDS),
     Row(StatusCode.FAILED_PRECONDITION, JobNotActive, rpcs=_JOB),
     Row(StatusCode.FAILED_PRECONDITION, CommandInvalid),
     Row(
@@ -78,6 +81,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(StatusCode.INVALID_ARGUMENT, CommandInvalid),
     Row(StatusCode.OUT_OF_RANGE, CommandInvalid),
+    Row(StatusCode.ALREADY_EXISTS, AlreadyStarted, words="business id"),
     Row(StatusCode.ALREADY_EXISTS, CommandInvalid),
     # gRPC itself sends three of these: one status means ask for fewer jobs, slow down, or do not retry.
     Row(

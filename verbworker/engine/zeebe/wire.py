@@ -1,10 +1,15 @@
-"""Conversion between our values and Zeebe's protobuf messages."""
+"""Conversion between our values and Zeebe's protobuf messages.
+
+pyzeebe's messages are those of 8.7. Fields of later versions are written and read by number: protobuf keeps fields it
+does not know, and a gateway that does not know them ignores them.
+"""
 
 import logging
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import orjson
+from google.protobuf.unknown_fields import UnknownFieldSet
 from pyzeebe.proto import gateway_pb2 as pb
 
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
@@ -16,6 +21,29 @@ _Message = TypeVar("_Message")
 
 LONGEST_MESSAGE: Final = 4_000
 """Most characters of an error message sent to Zeebe, which would cut at 10,000 itself."""
+
+WITH_LEASE: Final = "withLease"
+LEASES_SINCE: Final = (8, 10, 0)
+BUSINESS_IDS_SINCE: Final = (8, 9, 0)
+# Field numbers of 8.10's gateway.proto.
+_WITH_LEASE_OF_POLL: Final = 9
+_WITH_LEASE_OF_STREAM: Final = 8
+_LEASE_OF_JOB: Final = 21
+_BUSINESS_ID: Final = 10
+_LEASE_OF_COMMAND: Final = {
+    pb.CompleteJobRequest: 4,
+    pb.FailJobRequest: 6,
+    pb.ThrowErrorRequest: 5,
+    pb.UpdateJobRetriesRequest: 4,
+    pb.UpdateJobTimeoutRequest: 4,
+}
+_LATER: Final = {
+    pb.ActivateJobsRequest: {_WITH_LEASE_OF_POLL: WITH_LEASE},
+    pb.CreateProcessInstanceRequest: {_BUSINESS_ID: "businessId"},
+    **{kind: {number: "leaseToken"} for kind, number in _LEASE_OF_COMMAND.items()},
+}
+_VARINT: Final = 0
+_LENGTH_DELIMITED: Final = 2
 
 
 def message(kind: Callable[..., _Message], **fields: Any) -> _Message:
@@ -41,9 +69,57 @@ def cut(words: str) -> str:
     return legible if len(legible) <= LONGEST_MESSAGE else legible[: LONGEST_MESSAGE - 6] + " [...]"
 
 
-def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int) -> Any:
+def add_text(request: Any, number: int, text: str) -> None:
+    """Set a text field by its number, as protobuf writes it: tag, length, bytes."""
+    content = text.encode()
+    request.MergeFromString(_varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content)
+
+
+def _add_flag(request: Any, number: int) -> None:
+    request.MergeFromString(_varint(number << 3 | _VARINT) + _varint(1))
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    digits.append(value)
+    return bytes(digits)
+
+
+def add_lease(request: Any, lease_token: str | None) -> Any:
+    """Return a job command with the token of the delivery that it answers, if that was leased."""
+    if lease_token is not None:
+        add_text(request, _LEASE_OF_COMMAND[type(request)], lease_token)
+    return request
+
+
+def read_later(request: Any) -> dict[str, Any]:
+    """Return the fields of a request that were written by number, by the names that REST has for them."""
+    names = _LATER.get(type(request), {})
+    values = {names[one.field_number]: one.data for one in UnknownFieldSet(request) if one.field_number in names}
+    return {name: value.decode() if isinstance(value, bytes) else bool(value) for name, value in values.items()}
+
+
+def add_lease_of_job(told: pb.ActivatedJob, lease_token: object) -> pb.ActivatedJob:
+    """Return an activated job with its token, as REST names it; with none if it was not leased."""
+    if isinstance(lease_token, str) and lease_token:
+        add_text(told, _LEASE_OF_JOB, lease_token)
+    return told
+
+
+def _lease_token(told: pb.ActivatedJob) -> str | None:
+    for one in UnknownFieldSet(told):
+        if one.field_number == _LEASE_OF_JOB and one.wire_type == _LENGTH_DELIMITED:
+            return str(one.data, "utf-8", "replace") or None
+    # Stubs of a later pyzeebe know the name, so the field is not among the unknown ones.
+    return getattr(told, "leaseToken", None) or None
+
+
+def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int, *, with_lease: bool = False) -> Any:
     """Return the request of a long poll; Zeebe reads 0 as its own default, so -1 means no wait."""
-    return message(
+    request = message(
         pb.ActivateJobsRequest,
         type=ask.type,
         worker=ask.worker,
@@ -53,11 +129,14 @@ def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int) -> Any:
         requestTimeout=wait_ms if wait_ms > 0 else -1,
         tenantIds=ask.tenant_ids or tenants,
     )
+    if with_lease:
+        _add_flag(request, _WITH_LEASE_OF_POLL)
+    return request
 
 
-def subscription(ask: Ask, tenants: tuple[str, ...]) -> Any:
+def subscription(ask: Ask, tenants: tuple[str, ...], *, with_lease: bool = False) -> Any:
     """Return the request of a job stream."""
-    return message(
+    request = message(
         pb.StreamActivatedJobsRequest,
         type=ask.type,
         worker=ask.worker,
@@ -65,6 +144,9 @@ def subscription(ask: Ask, tenants: tuple[str, ...]) -> Any:
         fetchVariable=ask.variables,
         tenantIds=ask.tenant_ids or tenants,
     )
+    if with_lease:
+        _add_flag(request, _WITH_LEASE_OF_STREAM)
+    return request
 
 
 def creation(start: Start, tenant: str) -> Any:
@@ -73,12 +155,15 @@ def creation(start: Start, tenant: str) -> Any:
         which: dict[str, object] = {"processDefinitionKey": start.definition_key}
     else:
         which = {"bpmnProcessId": start.process_id, "version": start.version}
-    return message(
+    request = message(
         pb.CreateProcessInstanceRequest,
         variables=text_of(start.variables),
         tenantId=start.tenant_id or tenant,
         **which,
     )
+    if start.business_id is not None:
+        add_text(request, _BUSINESS_ID, start.business_id)
+    return request
 
 
 def publication(signal: Signal, tenant: str) -> Any:
@@ -121,7 +206,7 @@ def facts(answer: pb.TopologyResponse) -> EngineFacts:
     return EngineFacts(answer.gatewayVersion, answer.clusterSize, answer.partitionsCount)
 
 
-def job(told: pb.ActivatedJob, timeout_ms: int) -> Job:
+def job(told: pb.ActivatedJob, timeout_ms: int, *, with_lease: bool = False) -> Job:
     """Return an activated job; its activation time is Zeebe's deadline minus the timeout."""
     return Job(
         key=told.key,
@@ -138,6 +223,7 @@ def job(told: pb.ActivatedJob, timeout_ms: int) -> Job:
         tenant_id=told.tenantId,
         variables=_object(told.variables, told.key),
         headers=_object(told.customHeaders, told.key),
+        lease_token=_lease_token(told) if with_lease else None,
     )
 
 

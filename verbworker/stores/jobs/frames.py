@@ -331,9 +331,9 @@ class Frames:
             await connection.execute(query("frames", "reopen"), self.engine_id, self.owner, epoch, *columns)
         return True
 
-    async def boot(self, *, name: str, host: str, pid: int) -> None:
-        """Record a name for this process boot."""
-        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid, self.engine_id)
+    async def boot(self, *, name: str, host: str, pid: int, leases: bool = False) -> None:
+        """Record a name for this process boot, and whether it takes jobs under the engine's leases."""
+        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid, self.engine_id, leases)
 
     async def note_alive(self) -> None:
         """Record that this process still runs, so that its name is kept and its engine counts as served."""

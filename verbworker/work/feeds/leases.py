@@ -9,9 +9,18 @@ from enum import StrEnum
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobTimeouts
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, VerbworkerError
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    InstanceSuspended,
+    JobGone,
+    JobNotActive,
+    LeaseLost,
+    VerbworkerError,
+)
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.jobs.frames import Frames
 
 _log = logging.getLogger(__name__)
@@ -31,7 +40,7 @@ _BEATS_PER_LEASE = 4
 class StopReason(StrEnum):
     """Why a verb was stopped before it ended."""
 
-    LOST = "lost"  # another claim owns the frame
+    LOST = "lost"  # another claim owns the frame, or another delivery the engine's lease
     GONE = "gone"  # the engine dropped the job
     SHUTDOWN = "shutdown"  # the process shuts down
 
@@ -85,9 +94,18 @@ class RunningJob:
 class Leases:
     """Extends the lease of every running claim, with a single statement per beat."""
 
-    def __init__(self, frames: Frames, engine: JobTimeouts, *, engine_timeout_ms: int, prefix: str = "") -> None:
+    def __init__(
+        self,
+        frames: Frames,
+        engine: JobTimeouts,
+        *,
+        engine_timeout_ms: int,
+        prefix: str = "",
+        suspensions: Suspensions | None = None,
+    ) -> None:
         self._frames = frames
         self._engine = engine
+        self._suspensions = suspensions
         self._timeout_ms = engine_timeout_ms
         self._running: dict[int, RunningJob] = {}
         self._unextended: list[RunningJob] = []
@@ -166,9 +184,18 @@ class Leases:
     async def _extend_one(self, life: RunningJob) -> None:
         try:
             # A verb or task may have a longer timeout of its own.
-            await self._engine.extend(life.job.key, max(self._timeout_ms, life.job.timeout_ms))
+            longest = max(self._timeout_ms, life.job.timeout_ms)
+            await self._engine.extend(life.job.key, longest, lease_token=life.job.lease_token)
         except JobGone:
             life.end(StopReason.GONE)
+        except LeaseLost:
+            # Whatever this run ends with, the engine will not accept it from this delivery.
+            life.end(StopReason.LOST)
+        except InstanceSuspended as error:
+            # The verb goes on: its verdict is stored, and sent when the instance is resumed.
+            _log.info("engine timeout not extended", extra={"reason": str(error)})
+            if self._suspensions is not None:
+                await self._suspensions.park(life.job.key, life.job.process_instance_key)
         except EngineUnavailable:
             if self._running.get(life.job.key) is life:
                 self._unextended.append(life)
@@ -230,8 +257,8 @@ class Activations:
         if activation.is_done:
             return
         try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except (JobGone, JobNotActive) as error:
+            await self._engine.extend(job.key, job.timeout_ms, lease_token=job.lease_token)
+        except (JobGone, JobNotActive, LeaseLost) as error:
             # Too late, or ended in the engine. The frame or the handler finds out what that means for the job.
             _log.info("engine timeout not extended", extra={"job_key": job.key, "reason": str(error)})
         except EngineError:

@@ -51,6 +51,7 @@ class Pace:
     grace: timedelta = timedelta(seconds=30)
     streaming: bool = True
     tenant_ids: tuple[str, ...] = ()
+    leases: bool = False
 
 
 def start_in(slot: Slot, jobs: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -174,7 +175,8 @@ class Worker:
 
         async def boot() -> None:
             if not health.failures or not stop.is_set():
-                await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
+                name, leases = self._pace.name, self._pace.leases
+                await self._frames.boot(name=name, host=socket.gethostname(), pid=os.getpid(), leases=leases)
                 health.note_success()
 
         async def pause(seconds: float) -> None:

@@ -14,6 +14,7 @@ from verbworker.errors import (
     EngineUnavailable,
     InvocationInvalid,
     JobGone,
+    LeaseLost,
     NotFound,
     RequestConflict,
     StoreError,
@@ -23,6 +24,7 @@ from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
+from verbworker.work.jobs.lease_tokens import redeliver
 
 _log = logging.getLogger(__name__)
 
@@ -61,22 +63,36 @@ class Teller:
         """Return the id of the engine that decisions are sent to."""
         return self._engine.engine_id
 
-    async def again(self, token_id: UUID, job_key: int) -> str | None:
+    async def again(self, token_id: UUID, job_key: int, lease_token: str | None = None) -> str | None:
         """Resend a decision, because an earlier attempt may have been lost."""
         await self._book.count_telling(token_id, patience=_CLAIMED_FOR)
-        return await self.tell(Untold(token_id, job_key, attempts=2))
+        return await self.tell(Untold(token_id, job_key, attempts=2), lease_token)
 
-    async def tell(self, untold: Untold) -> str | None:
-        """Send a decision whose attempt was counted; return the engine's answer, or None if it must be sent again."""
+    async def tell(self, untold: Untold, lease_token: str | None = None) -> str | None:
+        """Send a decision whose attempt was counted; return the engine's answer, or None if it must be sent again.
+
+        A leased task is delivered again first: the worker that gets it sends the decision with its token.
+        """
         try:
-            await self._engine.complete(untold.job_key, {})
+            await self._complete(untold.job_key, lease_token)
         except JobGone:
             return await self._record_answer(untold, gone=True)
+        except LeaseLost:
+            _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
+            await self._postpone(untold)
+            return None
         except EngineError as error:
             self._say("decision not sent yet; it will be sent again", untold.job_key, error)
             await self._postpone(untold)
             return None
         return await self._record_answer(untold, gone=False)
+
+    async def _complete(self, job_key: int, lease_token: str | None) -> None:
+        try:
+            await self._engine.complete(job_key, {}, lease_token=lease_token)
+        except LeaseLost:
+            await redeliver(self._engine, job_key)
+            raise
 
     async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
         try:
@@ -99,10 +115,10 @@ class Teller:
         else:
             _log.warning(words, extra={"job_key": job_key, "reason": str(error)})
 
-    async def probe(self, gate: Silent, timeout_ms: int) -> bool:
+    async def probe(self, gate: Silent, timeout_ms: int, lease_token: str | None = None) -> bool:
         """Ask whether the engine still waits at a gate. If its task is gone, close it and note that in the runbook."""
         try:
-            await self._engine.extend(gate.job_key, timeout_ms)
+            await self._engine.extend(gate.job_key, timeout_ms, lease_token=lease_token)
         except JobGone:
             await self._close(gate)
             return False

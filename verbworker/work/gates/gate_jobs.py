@@ -105,11 +105,11 @@ class GateJobs:
             if is_new or is_back:
                 await self._tell(connection, job, token, token_id, is_back=is_back)
         if verdict is not None:
-            await self._teller.again(token_id, job.key)
+            await self._teller.again(token_id, job.key, job.lease_token)
         elif is_new or is_back:
             # Its timer may have fired before we parked: that event found nothing to close.
             gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
-            await self._teller.probe(gate_now, job.timeout_ms)
+            await self._teller.probe(gate_now, job.timeout_ms, job.lease_token)
         else:
             await self._jobs.extend(job, job.timeout_ms)
 
@@ -131,7 +131,7 @@ class GateJobs:
         said = {"job_key": job.key, "token_id": str(earlier.token_id)}
         _log.warning("the engine made the task of a gate anew under another key", extra=said)
         if gate is not None and gate.verdict is not None:
-            await self._teller.again(gate.token_id, job.key)
+            await self._teller.again(gate.token_id, job.key, job.lease_token)
 
     def _token(self, visit: JobVisit, gate: Gate) -> ParkedToken:
         return replace(

@@ -17,6 +17,7 @@ from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     Fenced,
+    LeaseLost,
     OutcomeUnknown,
     PermanentContract,
     StoreConflict,
@@ -37,6 +38,7 @@ from verbworker.retrying import DATABASE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
@@ -99,7 +101,8 @@ class Executor:
         self._verdicts = Verdicts(frames, self._guard)
         self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
         self._plain = PlainJobs(frames, verb_run, self._error_catchers, self._persist, judge)
-        self._returns = JobResults(engine, frames)
+        suspensions = Suspensions(databases.control, engine_id=frames.engine_id)
+        self._returns = JobResults(engine, frames, suspensions=suspensions)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
@@ -128,10 +131,11 @@ class Executor:
             except (DuplicateInstance, JobVanished, StepMovedOn) as error:
                 span.record_end("job gone")
                 await self._close(claim, error)
-            except Fenced:
+            except (Fenced, LeaseLost) as error:
                 span.record_end("fenced")
                 metrics.FENCED.labels(job.type).inc()
-                await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
+                owned = "the job's lease" if isinstance(error, LeaseLost) else "the frame"
+                await self._quietly(self._frames.note(job.key, "fenced", detail=f"another worker owns {owned}"))
             except Abandoned as error:
                 span.record_end("abandoned")
                 await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
@@ -237,7 +241,7 @@ class Executor:
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._transactional.run(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
-        except (Fenced, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
+        except (Fenced, LeaseLost, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
             raise
         except StepDone as error:
             return await error.guard.repeat(job, claim, error.twin)
@@ -331,7 +335,7 @@ class Executor:
             case Completed() if life.is_told:
                 metrics.ANSWERS.labels("complete", "together").inc()
             case Completed() | Thrown():
-                await self._returns.verdict(life.job.key, outcome)
+                await self._returns.verdict(life.job.key, outcome, lease_token=life.job.lease_token)
             case Retry() | Yielded() | Incident():
                 await self._returns.failure(life, outcome)
 

@@ -10,16 +10,27 @@ from hashlib import sha256
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobCommands
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, PermanentContract, StoreError
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    InstanceSuspended,
+    JobGone,
+    JobNotActive,
+    LeaseLost,
+    PermanentContract,
+    StoreError,
+)
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Verdict, Yielded, describe_failure
 from verbworker.payload.boundary import AdmittedJob, JobVariables, leave, overtaken, variables_of
 from verbworker.retrying import DATABASE, ENGINE
 from verbworker.stores.cases import payloads
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection
 from verbworker.stores.jobs.frames import Frames, Unacknowledged, VerdictRow
 from verbworker.work.feeds.leases import RunningJob
+from verbworker.work.jobs.lease_tokens import redeliver
 from verbworker.work.jobs.step_guard import StepGuard
 
 _log = logging.getLogger(__name__)
@@ -78,19 +89,37 @@ def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash:
 class JobResults:
     """Sends verdicts until the engine answers, and failures only while the lease is certain."""
 
-    def __init__(self, engine: JobCommands, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self,
+        engine: JobCommands,
+        frames: Frames,
+        *,
+        patience: timedelta = timedelta(seconds=30),
+        suspensions: Suspensions | None = None,
+    ) -> None:
         self._engine = engine
         self._frames = frames
+        self._suspensions = suspensions
         self._patience = patience.total_seconds()
 
-    async def verdict(self, job_key: int, verdict: Verdict) -> bool:
-        """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again."""
+    async def verdict(self, job_key: int, verdict: Verdict, *, lease_token: str | None = None) -> bool:
+        """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again.
+
+        If the job was delivered again, under another lease, that delivery finds the verdict in the frame and sends it.
+        """
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
-            await ENGINE.run(lambda: self._send(job_key, verdict), within=self._patience)
+            await ENGINE.run(lambda: self._send(job_key, verdict, lease_token), within=self._patience)
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
             return self._settle(job_key, command, "gone")
+        except LeaseLost as error:
+            await self._unusual(job_key, command, "fenced", str(error))
+            if lease_token is None:
+                return await self._redeliver(job_key, command)
+        except InstanceSuspended as error:
+            await self._unusual(job_key, command, "suspended", str(error))
+            await self._park(job_key)
         except JobNotActive as error:
             await self._unusual(job_key, command, "not active", str(error))
         except EngineUnavailable as error:
@@ -102,11 +131,21 @@ class JobResults:
             return self._settle(job_key, command, "ok")
         return False
 
-    async def _send(self, job_key: int, verdict: Verdict) -> None:
+    async def _send(self, job_key: int, verdict: Verdict, lease_token: str | None) -> None:
         if isinstance(verdict, Completed):
-            await self._engine.complete(job_key, variables_of(verdict))
+            await self._engine.complete(job_key, variables_of(verdict), lease_token=lease_token)
         else:
-            await self._engine.throw(job_key, code=verdict.code, message=verdict.message)
+            await self._engine.throw(job_key, code=verdict.code, message=verdict.message, lease_token=lease_token)
+
+    async def _redeliver(self, job_key: int, command: str) -> bool:
+        """Have the job delivered again; True if it is gone meanwhile."""
+        try:
+            await redeliver(self._engine, job_key)
+        except JobGone:
+            return self._settle(job_key, command, "gone")
+        except EngineError as error:
+            _log.info("leased job not delivered again yet", extra={"job_key": job_key, "reason": str(error)})
+        return False
 
     def _settle(self, job_key: int, command: str, answer: str) -> bool:
         metrics.ANSWERS.labels(command, answer).inc()
@@ -132,28 +171,34 @@ class JobResults:
                 retries = claim.retries_left
             case Incident():
                 retries, delay = 0, 0.0
-        await self._fail(job.key, claim.epoch, retries, delay, message, sure=life.is_sure)
+        await self._fail(job, claim.epoch, retries, delay, message, sure=life.is_sure)
 
-    async def report(self, job_key: int, epoch: int, *, retries: int, delay: float, message: str) -> None:
+    async def report(self, job: Job, epoch: int, *, retries: int, delay: float, message: str) -> None:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
-        await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
+        await self._fail(job, epoch, retries, delay, message, sure=lambda: True)
 
     async def unbegun(self, job: Job, reason: str) -> None:
         """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
         try:
-            fail = partial(self._engine.fail, job.key, retries=job.retries, message=message)
+            fail = partial(
+                self._engine.fail, job.key, retries=job.retries, message=message, lease_token=job.lease_token
+            )
             await ENGINE.run(fail, within=self._patience)
         except EngineError as error:
             # The engine redelivers it after its timeout.
             _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
 
     async def _fail(
-        self, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
+        self, job: Job, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
     ) -> None:
+        job_key, pause, lease_token = job.key, int(delay * 1000), job.lease_token
+
         async def send() -> bool:
             if sure():
-                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+                await self._engine.fail(
+                    job_key, retries=retries, message=message, backoff_ms=pause, lease_token=lease_token
+                )
                 return True
             return False
 
@@ -166,10 +211,28 @@ class JobResults:
             # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
             await self._note(job_key, "failure gone", "the engine has no such job any more")
+        except LeaseLost as error:
+            # The delivery that holds the lease finds the failure in the frame, and reports it or runs the job again.
+            metrics.ANSWERS.labels("fail", "fenced").inc()
+            await self._note(job_key, "failure fenced", str(error))
+        except InstanceSuspended as error:
+            # The sweep reports it after the instance was resumed.
+            metrics.ANSWERS.labels("fail", "suspended").inc()
+            await self._note(job_key, "failure suspended", str(error))
+            await self._park(job_key)
         except (EngineError, StoreError) as error:
             # An unreported failure is safe: the sweep reports it once the lease is over, or the next delivery does.
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
+
+    async def _park(self, job_key: int) -> None:
+        if self._suspensions is None:
+            return
+        try:
+            await self._suspensions.park(job_key)
+        except StoreError as error:
+            # The next refusal parks it.
+            _log.warning("suspended entry not parked yet", extra={"job_key": job_key, "reason": str(error)})
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:
@@ -237,19 +300,19 @@ class Redelivery:
             _log.error("an acknowledged job came back; was the engine restored?", extra={"job_key": frame.job_key})
         metrics.REPLAYS.labels(frame.verb).inc()
         await self._frames.note(frame.job_key, "replay", epoch=frame.epoch, detail="the stored verdict was sent again")
-        await self._returns.verdict(frame.job_key, verdict_of(frame))
+        await self._returns.verdict(frame.job_key, verdict_of(frame), lease_token=delivery.job.lease_token)
 
     async def _report(self, frame: Frame, delivery: Delivery, *, retries: int, delay: float) -> None:
         message = _message(delivery, str(frame.fail_class), str(frame.fail_code), str(frame.fail_text))
         await self._frames.note(frame.job_key, "report repeated", epoch=frame.epoch)
-        await self._returns.report(frame.job_key, frame.epoch, retries=retries, delay=delay, message=message)
+        await self._returns.report(delivery.job, frame.epoch, retries=retries, delay=delay, message=message)
 
     async def _hold(self, frame: Frame, delivery: Delivery, incident: Incident) -> None:
         activated_ms, code, text = delivery.job.activated_ms, incident.code, incident.message
         epoch = await self._frames.hold(frame, activated_ms, code=code, message=text)
         if epoch is not None:
             message = _message(delivery, incident.kind, code, text)
-            await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
+            await self._returns.report(delivery.job, epoch, retries=0, delay=0.0, message=message)
 
     async def _displace(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> bool:
         """Displace the frame of a job key that the engine reused; the next push claims the new job."""
@@ -261,7 +324,8 @@ class Redelivery:
         return True
 
     async def _keep_conflict(self, delivery: Delivery, reserved: JobVariables) -> None:
-        seen = {name: value for name, value in asdict(delivery.job).items() if name not in ("variables", "headers")}
+        hidden = ("variables", "headers", "lease_token")
+        seen = {name: value for name, value in asdict(delivery.job).items() if name not in hidden}
         await self._frames.quarantine(delivery.job.key, {**seen, "instance_uid": reserved.instance_uid})
 
     async def _quarantine(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> None:
@@ -273,7 +337,7 @@ class Redelivery:
             code, text = "JobReturned", "the engine had no such job before; was it restored from a backup?"
         try:
             message = _message(delivery, PermanentContract.kind, code, text)
-            await self._engine.fail(job.key, retries=0, message=message)
+            await self._engine.fail(job.key, retries=0, message=message, lease_token=job.lease_token)
         except EngineError as error:
             _log.warning("quarantined job not failed", extra={"job_key": job.key, "reason": str(error)})
 

@@ -15,7 +15,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine, Variables
-from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable, JobGone, PermanentBusiness
+from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable, JobGone, LeaseLost, PermanentBusiness
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
@@ -158,9 +158,10 @@ class CompensationJobs:
 
     async def _complete(self, job: Job, variables: Variables) -> bool:
         try:
-            await ENGINE.run(partial(self._engine.complete, job.key, variables), within=_INSIST_S)
-        except JobGone:
-            return True  # our twin was first, or the instance was cancelled
+            send = partial(self._engine.complete, job.key, variables, lease_token=job.lease_token)
+            await ENGINE.run(send, within=_INSIST_S)
+        except (JobGone, LeaseLost):
+            return True  # our twin was first, or has the job now, or the instance was cancelled
         except EngineUnavailable as error:
             _log.warning(
                 "steps are undone, but the engine could not be reached",
@@ -194,8 +195,9 @@ class CompensationJobs:
     async def _keep(self, walk: _Walk) -> None:
         is_gone = False
         try:
-            await self._engine.extend(walk.job.key, int(self.timeout / timedelta(milliseconds=1)))
-        except JobGone:
+            timeout_ms = int(self.timeout / timedelta(milliseconds=1))
+            await self._engine.extend(walk.job.key, timeout_ms, lease_token=walk.job.lease_token)
+        except (JobGone, LeaseLost):
             is_gone = True
         except EngineUnavailable as error:
             self._beating.report(error)
@@ -224,10 +226,12 @@ class _Undoing:
         self._record = record
         self._engine_id = engine_id
 
-    async def complete(self, job_key: int, variables: Variables) -> None:
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
         """Do nothing: the frame's commit updates the record, and the engine is informed after the whole walk."""
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         """Stop the walk here: for a person, or until the engine redelivers the compensate job."""
         hint = f"; see frames explain {job_key} --engine-id {self._engine_id}"
         await self._engine.fail(
@@ -235,9 +239,10 @@ class _Undoing:
             retries=max(self._job.retries, 1) if retries > 0 else 0,
             message=f"undoing {self._record.verb}: {message}{hint}",
             backoff_ms=backoff_ms,
+            lease_token=self._job.lease_token,
         )
 
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+    async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """Raise `CommandInvalid`: an undo throws nothing, `judge` prevents it."""
         raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
 
@@ -245,5 +250,5 @@ class _Undoing:
 class _Deaf:
     """The engine of the undo frames' `Leases`: the handler itself extends the real job, between two steps too."""
 
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Do nothing."""

@@ -15,7 +15,9 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
+    InstanceSuspended,
     JobGone,
+    LeaseLost,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -31,6 +33,7 @@ from verbworker.retrying import DATABASE
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.work.feeds.leases import first_timeout_ms
@@ -193,6 +196,7 @@ class InternalJobs:
     def __init__(self, database: Database, engine: Engine, identity: InstanceIdentity | None) -> None:
         self._engine = engine
         self._instances = Instances(database)
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
         self._identity = identity or InstanceIdentity(self._instances)
 
     async def admit(self, job: Job) -> JobVisit:
@@ -231,7 +235,7 @@ class InternalJobs:
         """
         try:
             try:
-                return await act()
+                return await self._act(job, act)
             except DuplicateInstance:
                 return True  # its instance was cancelled
             except PermanentContract as error:
@@ -242,6 +246,9 @@ class InternalJobs:
                 return await retry(error)
         except JobGone:
             return True  # our twin was first, or the instance was cancelled
+        except LeaseLost as error:
+            _log.info("job belongs to another delivery", extra={**_about(job), "reason": str(error)})
+            return True
         except (StoreUnavailable, StoreConflict, EngineError, TransientInfrastructure) as error:
             _log.warning("job is delivered again", extra={**_about(job), "reason": str(error)})
             await self.extend(job, _SOON_MS)
@@ -251,6 +258,14 @@ class InternalJobs:
             _log.exception("job failed with an unexpected error; it will be redelivered", extra=_about(job))
         return False
 
+    async def _act(self, job: Job, act: Callable[[], Awaitable[bool]]) -> bool:
+        try:
+            return await act()
+        except InstanceSuspended:
+            # Acting again changes nothing: the job is served once more when its instance is resumed.
+            await self._suspensions.park(job.key, job.process_instance_key)
+            return False
+
     async def stop(self, job: Job, error: PermanentContract | TransientInfrastructure) -> bool:
         """Stop a job for a person, and return True."""
         entry_id = JobVariables.of(job).entry_id
@@ -258,13 +273,13 @@ class InternalJobs:
             error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key
         )
         _log.error("a job is refused", extra={**_about(job), "reason": message})
-        await self._engine.fail(job.key, retries=0, message=message)
+        await self._engine.fail(job.key, retries=0, message=message, lease_token=job.lease_token)
         return True
 
     async def extend(self, job: Job, timeout_ms: int) -> None:
         """Have a job redelivered after `timeout_ms`. If the engine's timeout is lost, the sweep hands the job out."""
         try:
-            await self._engine.extend(job.key, timeout_ms)
+            await self._engine.extend(job.key, timeout_ms, lease_token=job.lease_token)
         except EngineError as error:
             _log.debug("optional step failed", extra={"job_key": job.key, "reason": str(error)})
 
@@ -290,7 +305,7 @@ class ListenerJobs:
             if _is_late(job) and not await self.has(job):
                 return True
             if await self._settle(job, act):
-                await self._engine.complete(job.key, {})
+                await self._engine.complete(job.key, {}, lease_token=job.lease_token)
             return True
 
         refuse, retry = partial(self._refuse, job), partial(self._retry, job)
@@ -330,7 +345,9 @@ class ListenerJobs:
     async def _retry(self, job: Job, error: TransientInfrastructure) -> bool:
         if job.retries <= 1:
             return await self._refuse(job, error)
-        await self._engine.fail(job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS)
+        await self._engine.fail(
+            job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS, lease_token=job.lease_token
+        )
         return True
 
 

@@ -9,6 +9,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine, SameDatabase, Start, Started, same_database
 from verbworker.errors import (
     AccessDenied,
+    AlreadyStarted,
     Backpressure,
     CommandInvalid,
     EngineError,
@@ -28,7 +29,9 @@ _log = logging.getLogger(__name__)
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
 _COUNT_EVERY = 10.0  # seconds between two looks at the gauge
-_SURE = (Backpressure, CommandInvalid, AccessDenied)
+# An earlier start came through, and its first job pins it within seconds, unless no worker runs.
+_STARTED_BEFORE_S = 10.0
+_SURE = (Backpressure, CommandInvalid, AccessDenied, AlreadyStarted)
 """Refusals that certainly started nothing; after any other failure an instance may exist."""
 
 
@@ -92,7 +95,8 @@ class Dispatcher:
             _log.warning("started, but not noted", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
 
     def _request(self, dispatch: Dispatch) -> Start:
-        return Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant)
+        business_id = str(dispatch.entry_id)
+        return Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant, business_id=business_id)
 
     # ---- an engine in our own database ---------------------------------------------------------------------------
 
@@ -139,7 +143,11 @@ class Dispatcher:
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
         pause = STORED.after(dispatch.attempts)
         sure = isinstance(error, _SURE)
-        if isinstance(error, EngineUnavailable):
+        if isinstance(error, AlreadyStarted):
+            # The business id is the entry's, so the instance that runs is its own.
+            pause = _STARTED_BEFORE_S
+            _log.info("started before", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+        elif isinstance(error, EngineUnavailable):
             self.service.report(error)
         else:
             self.service.health.note_refusal(error, "not started yet", entry_id=str(dispatch.entry_id))

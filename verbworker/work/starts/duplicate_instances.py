@@ -10,7 +10,7 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.engine.protocol import Engine
-from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, TransientInfrastructure
+from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, LeaseLost, TransientInfrastructure
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.payload.boundary import JobVariables
@@ -24,9 +24,14 @@ _ROUNDS = 5
 
 
 async def has_job(engine: Engine, job: Job) -> bool:
-    """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
+    """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked.
+
+    Raises `LeaseLost` if the engine has given it to another worker since.
+    """
     try:
-        await engine.extend(job.key, job.timeout_ms)
+        await engine.extend(job.key, job.timeout_ms, lease_token=job.lease_token)
+    except LeaseLost:
+        raise
     except JobGone:
         return False
     except JobNotActive:

@@ -15,13 +15,14 @@ from uuid import UUID
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine
-from verbworker.errors import EngineError, JobGone, JobNotActive, TransientInfrastructure
+from verbworker.errors import EngineError, InstanceSuspended, JobGone, JobNotActive, LeaseLost, TransientInfrastructure
 from verbworker.job.frame import FrameStep, decide_swept, incident_of
 from verbworker.job.outcome import describe_failure
 from verbworker.retrying import spread
 from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import Doubtful, ExpiredLeases, SweptFrame
+from verbworker.work.jobs.lease_tokens import redeliver
 from verbworker.work.upkeep.reconciler import Reconciler
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,9 @@ _ASK_EVERY_S = 60.0  # what it asks about stands still anyway
 _ENGINE_AWAY = timedelta(seconds=5)  # long enough not to press an engine that restarts
 # The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
 _NOT_ACTIVE = timedelta(minutes=5)
+_SUSPENDED = timedelta(minutes=1)  # a person resumes the instance; until then nothing about its jobs changes
+# A leased job is delivered again within seconds; its next delivery reports what is in the frame.
+_LEASED = timedelta(seconds=15)
 _ENDED_EVERY = timedelta(minutes=1)  # its entry has ended, so the job should be gone
 _HELD_EVERY = timedelta(minutes=10)  # a person has it; only a cancel in the engine is news
 _ASKED_TIMEOUT_MS = 60_000  # of no effect on a job that is not active
@@ -47,6 +51,8 @@ class SweepAnswer(StrEnum):
     OK = "ok"
     GONE = "gone"
     NOT_ACTIVE = "not active"
+    SUSPENDED = "suspended"
+    LEASED = "leased"  # the report was refused without a token, and the job is delivered again
     AWAY = "away"
 
 
@@ -154,6 +160,10 @@ class Sweep:
                 await self._frames.record_report(frame.job_key, frame.epoch)
             case SweepAnswer.NOT_ACTIVE:
                 await self._leases.postpone(one, _NOT_ACTIVE)
+            case SweepAnswer.SUSPENDED:
+                await self._leases.postpone(one, _SUSPENDED)
+            case SweepAnswer.LEASED:
+                await self._leases.postpone(one, _LEASED)
             case SweepAnswer.AWAY:
                 await self._leases.postpone(one, _ENGINE_AWAY)
 
@@ -200,8 +210,9 @@ class Sweep:
             metrics.SWEPT.labels(
                 one.type, FrameStep.CLAIM_AGAIN.value if answer is SweepAnswer.OK else answer.value
             ).inc()
-            if answer is SweepAnswer.AWAY:
-                await self._deliveries.postpone(one, grace=self._leases.grace, pause=_ENGINE_AWAY)
+            if answer in (SweepAnswer.AWAY, SweepAnswer.SUSPENDED):
+                pause = _ENGINE_AWAY if answer is SweepAnswer.AWAY else _SUSPENDED
+                await self._deliveries.postpone(one, grace=self._leases.grace, pause=pause)
                 return
             if answer is SweepAnswer.GONE and one.instance_uid is not None:
                 gone.add(one.instance_uid)
@@ -215,15 +226,23 @@ class Sweep:
     # ---- the engine -------------------------------------------------------------------------------------------------
 
     async def _fail(self, job_key: int, retries: int, message: str) -> SweepAnswer:
-        return await self._tell(self._engine.fail(job_key, retries=retries, message=message))
+        answer = await self._tell(self._engine.fail(job_key, retries=retries, message=message))
+        if answer is not SweepAnswer.LEASED:
+            return answer
+        again = await self._tell(redeliver(self._engine, job_key))
+        return SweepAnswer.LEASED if again is SweepAnswer.OK else again
 
     async def _tell(self, command: Awaitable[None]) -> SweepAnswer:
         try:
             await command
         except JobGone:
             return SweepAnswer.GONE
+        except InstanceSuspended:
+            return SweepAnswer.SUSPENDED
         except JobNotActive:
             return SweepAnswer.NOT_ACTIVE
+        except LeaseLost:
+            return SweepAnswer.LEASED
         except EngineError as error:
             _log.warning("sweep waits for the engine", extra={"reason": str(error)})
             return SweepAnswer.AWAY

@@ -1,0 +1,117 @@
+"""The cancel listener: a cancellation in the engine ends the entry at once, and never keeps the instance alive."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support.entries import Book
+from tests.support.frames import ENGINE, make_job
+from verbworker.engine.protocol import Start, Variables
+from verbworker.errors import JobGone
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, Job
+from verbworker.model.weave import CANCEL
+from verbworker.runbook.event import Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.database import Database
+from verbworker.testing.memory import MemoryEngine
+from verbworker.work.listeners.cancel_listener import CancelListener
+from verbworker.work.starts.cancel import Cancellation
+
+
+class CancellingEngine(MemoryEngine):
+    """An engine in memory that waits for its cancel listener, and keeps how that was answered."""
+
+    def __init__(self) -> None:
+        super().__init__(ENGINE)
+        self.line("kyc", ["kyc.check"])
+        self.completed: list[tuple[int, str | None]] = []
+
+    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+        assert variables == {}
+        self.completed.append((job_key, lease_token))
+
+    async def cancel(self, instance_key: int) -> None:
+        raise JobGone("the listener runs")
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+@pytest.fixture
+def engine() -> CancellingEngine:
+    return CancellingEngine()
+
+
+@pytest.fixture
+async def book(database: Database, engine: CancellingEngine) -> Book:
+    book = await Book.open(database, attempts=1)
+    await book.start((await engine.start(Start("kyc", {}))).instance_key)
+    return book
+
+
+def cancelling(database: Database, engine: CancellingEngine) -> Cancellation:
+    return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
+
+
+async def cancelled(book: Book, engine: CancellingEngine, **changes: Any) -> Job:
+    """The job that 8.10 makes for a cancelled instance: the element is the process."""
+    key = int(await book.value("SELECT instance_key FROM verbworker.workflow_instance"))
+    known = {INSTANCE_UID: str(book.instance_uid), ENTRY_ID: str(book.entry_id)}
+    given: dict[str, Any] = {
+        "type": CANCEL,
+        "process_instance_key": key,
+        "element_instance_key": key,
+        "element_id": "kyc",
+        "variables": known,
+        "lease_token": "token",
+    }
+    return make_job(1, **{**given, **changes})
+
+
+async def serve(database: Database, engine: CancellingEngine, job: Job) -> bool:
+    return await CancelListener(database, engine, cancelling(database, engine)).serve(job)
+
+
+async def test_a_cancel_in_the_engine_ends_the_entry_at_once(
+    database: Database, engine: CancellingEngine, book: Book
+) -> None:
+    is_answered = await serve(database, engine, await cancelled(book, engine))
+    (*_, last) = await book.events()
+
+    assert is_answered
+    assert (await book.entry()).status is Status.CANCELLED
+    assert (last.detail["by"], last.detail["reason"]) == (None, "cancelled in the engine")
+    assert engine.completed == [(1, "token")]
+
+
+async def test_a_cancel_of_ours_keeps_its_reason_and_its_listener_is_completed(
+    database: Database, engine: CancellingEngine, book: Book
+) -> None:
+    job = await cancelled(book, engine)
+    await cancelling(database, engine).cancel(book.entry_id, tenant_id="default", by="ada", reason="a typo")
+    is_answered = [await serve(database, engine, job) for _ in range(2)]
+    (*_, last) = await book.events()
+
+    assert is_answered == [True, True]
+    assert (last.detail["by"], last.detail["reason"]) == ("ada", "a typo")
+    assert len(engine.completed) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"process_instance_key": 77}, {"variables": {}}, {"variables": {INSTANCE_UID: str(UUID(int=7))}}],
+    ids=["a duplicate", "no identity", "an unknown identity"],
+)
+async def test_the_listener_of_another_instance_is_completed_and_ends_nothing(
+    database: Database, engine: CancellingEngine, book: Book, changes: dict[str, object]
+) -> None:
+    is_answered = await serve(database, engine, await cancelled(book, engine, **changes))
+
+    assert is_answered
+    assert (await book.entry()).status is Status.EXECUTING
+    assert engine.completed == [(1, "token")]
