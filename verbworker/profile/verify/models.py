@@ -32,6 +32,11 @@ class ModelLinter:
         report = self._linter.lint(content, name)
         return report if self._known is None else self._known.forgive(report)
 
+    @property
+    def engine_version(self) -> tuple[int, int]:
+        """Return the engine that models must deploy on; it decides the form of user tasks, here and in weaving."""
+        return self._linter.project.settings.engine_version
+
     def is_plain(self, name: str) -> bool:
         """Return whether the settings say that a model is not hollow, but served by plain tasks."""
         return self._linter.is_plain(name)

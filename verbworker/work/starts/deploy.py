@@ -57,8 +57,11 @@ def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -
     refusals: list[str] = []
     for model in models:
         try:
-            take = take_plain if lint.is_plain(model.name) else weave
-            ready.append(Ready(take(model.content, registry), model.name, sha256(model.content).digest()))
+            if lint.is_plain(model.name):
+                woven = take_plain(model.content, registry)
+            else:
+                woven = weave(model.content, registry, engine=lint.engine_version)
+            ready.append(Ready(woven, model.name, sha256(model.content).digest()))
         except Refused as refusal:
             missing = [] if lint.is_plain(model.name) else _missing_verbs(model, registry)
             refusals += missing or [f"{model.name}: {refusal}"]
