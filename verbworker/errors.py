@@ -21,6 +21,7 @@ VerbworkerError
 │   │   └── Backpressure       the engine asks for less; send it again, later
 │   ├── JobGone                completed elsewhere or cancelled; nothing is left to do
 │   ├── JobNotActive           the job is in an incident or waits for its backoff
+│   ├── TaskTaken              another person has the user task
 │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
 │   ├── AnswerTooLarge         the answer does not fit into one message
 │   └── AccessDenied           the credentials do not allow this
@@ -135,6 +136,10 @@ class JobGone(EngineError):
 
 class JobNotActive(EngineError):
     """The job exists but is in an incident or waits for its backoff."""
+
+
+class TaskTaken(EngineError):
+    """Another person has the user task in the engine."""
 
 
 class CommandInvalid(EngineError):

@@ -18,6 +18,7 @@ from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_messages import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
+from verbworker.engine.zeebe.user_tasks import UserTaskCalls, denial
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
 
@@ -37,6 +38,7 @@ class ZeebeEngine:
         credentials = access(connection)
         self._gateway = Gateway(connection, credentials)
         self._rest = RestClient(connection, credentials)
+        self._tasks = UserTaskCalls(self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -155,6 +157,22 @@ class ZeebeEngine:
         """Deliver a message to a current subscriber; uses REST, the only API that offers it."""
         tenant = tenant_id or self._connection.tenant_id
         return await correlate(self._rest, name, correlation_key, dict(variables), tenant)
+
+    async def complete_user_task(self, key: int) -> None:
+        """Complete a native user task over REST; the call waits for its listeners."""
+        await self._tasks.complete(key)
+
+    async def assign_user_task(self, key: int, assignee: str, *, override: bool = False) -> None:
+        """Assign a native user task over REST."""
+        await self._tasks.assign(key, assignee, override=override)
+
+    async def unassign_user_task(self, key: int) -> None:
+        """Remove the assignee of a native user task over REST."""
+        await self._tasks.unassign(key)
+
+    async def deny(self, job_key: int, reason: str) -> None:
+        """Complete a task listener's job with a no and its reason."""
+        await self._send("CompleteJob", denial(job_key, reason))
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
