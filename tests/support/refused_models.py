@@ -91,7 +91,11 @@ ODD = [
     ),
     Odd(
         "mapping of a native user task",
-        _element("userTask", "", '<zeebe:userTask/><zeebe:ioMapping><zeebe:output source="=a" target="b"/></zeebe:ioMapping>'),
+        _element(
+            "userTask",
+            "",
+            '<zeebe:userTask/><zeebe:ioMapping><zeebe:output source="=a" target="b"/></zeebe:ioMapping>',
+        ),
         "a hollow model maps none",
     ),
     Odd("no job type", _element("serviceTask"), "write one"),

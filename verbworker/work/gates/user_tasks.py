@@ -1,7 +1,7 @@
 """The handlers of native user tasks: each change of a task reaches its gate through a task listener.
 
 `creating` opens the gate, `assigning` mirrors its claim, `completing` takes a decision that was made in the engine's
-task list, `canceling` closes the gate. The engine waits for each answer; `completing` and `assigning` may deny a change.
+task list, `canceling` closes the gate. The engine waits for each answer; `completing` and `assigning` may deny.
 """
 
 import logging
