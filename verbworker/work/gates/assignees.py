@@ -67,4 +67,4 @@ class Assignees:
         async with self._database.transaction() as connection:
             gate = await self._book.hold_in(connection, claim.token_id, None)
             if gate is not None and gate.closed_at is None and gate.claimed_by == claim.claimed_by:
-                await self._writes.release_in(connection, gate, ENGINE_PERSON)
+                await self._writes.release_in(connection, gate, ENGINE_PERSON, reason=str(error))

@@ -56,12 +56,13 @@ class GateWrites:
         at = await self._book.claim_in(connection, gate.token_id, by)
         await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
 
-    async def release_in(self, connection: Connection, gate: HumanGate, by: str) -> None:
+    async def release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
         """Clear the claim of a gate, if it has one."""
         if gate.claimed_by is not None and gate.claimed_at is not None:
             await self._book.release_in(connection, gate.token_id)
             once = f"released:{gate.claimed_at.timestamp()}"
-            await self._append(connection, gate, Kind.GATE_RELEASED, once, by=by, had=gate.claimed_by)
+            why = {"reason": reason} if reason else {}
+            await self._append(connection, gate, Kind.GATE_RELEASED, once, by=by, had=gate.claimed_by, **why)
 
     async def decide_in(
         self, connection: Connection, gate: HumanGate, word: PersonsWord, *, telling: timedelta | None
