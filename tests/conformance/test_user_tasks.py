@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.native_tasks import CONTRACT, NATIVE, TaskList, at_gate, gate_of
 from tests.support.start_router import TENANT
 from verbworker.errors import RequestConflict
-from verbworker.model.user_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
+from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.work.gates.decide import GateRelay, Gates

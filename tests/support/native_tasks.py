@@ -9,7 +9,7 @@ from tests.support.casebook import Casebook
 from tests.support.engine_versions import VersionEngine
 from tests.support.http import ask
 from tests.support.start_router import TENANT
-from verbworker.model.user_tasks import CREATING
+from verbworker.model.native_tasks import CREATING
 from verbworker.stores.cases.gates import GateStore, HumanGate
 
 NATIVE = "<zeebe:userTask/>"

@@ -14,7 +14,7 @@ from verbs import registry
 from verbworker.engine.embedded.kernel.definition import compile_models
 from verbworker.engine.protocol import Resource
 from verbworker.errors import Refused
-from verbworker.model.user_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
+from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
 from verbworker.model.weave import weave
 from verbworker.profile.verify.models import open_linter
 from verbworker.profile.verify.sources import open_sources

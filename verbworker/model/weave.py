@@ -25,7 +25,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.model.catches import StepCatches, read_catches
-from verbworker.model.user_tasks import hear_tasks, refuse_unheard
+from verbworker.model.native_tasks import hear_tasks, refuse_unheard
 from verbworker.model.waits import ModelWait, count_steps, gateway_before, read_waits
 from verbworker.profile.compile import Compiled, compile_process, only_process, owner_of
 from verbworker.profile.task_profile import HEADER

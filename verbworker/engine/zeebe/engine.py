@@ -17,8 +17,8 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_messages import correlate
+from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls, denial
 from verbworker.engine.zeebe.status import REPEATED, Rpc
-from verbworker.engine.zeebe.user_tasks import UserTaskCalls, denial
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
 

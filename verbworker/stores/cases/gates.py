@@ -232,7 +232,7 @@ class GateStore:
                 )
         return None if row is None else row["answer"]
 
-    async def unassigned(self, engine_id: str, limit: int) -> list[Unassigned]:
+    async def find_claims_to_send(self, engine_id: str, limit: int) -> list[Unassigned]:
         """Return the claims and releases that an engine does not have yet."""
         rows = await self._database.fetch(query("gates", "unassigned"), engine_id, limit)
         return [value_of(Unassigned, row) for row in rows]

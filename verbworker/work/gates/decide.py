@@ -28,7 +28,7 @@ from verbworker.work.gates.gate_writes import (
     LONGEST_WORD,
     GateWrites,
     PersonsWord,
-    require_accepted,
+    require_choice,
     require_open,
     require_readable,
 )
@@ -153,7 +153,7 @@ class GateRelay:
         """Send each due decision and each claim to the engine once; return how many there were."""
         due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=CLAIMED_FOR)
         await self.service.for_each(due, _CONCURRENT_CALLS, self._teller.tell)
-        claims = await self._book.unassigned(self._teller.engine_id, _CONCURRENT_CALLS)
+        claims = await self._book.find_claims_to_send(self._teller.engine_id, _CONCURRENT_CALLS)
         sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
         # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
         return len(due) + sent.count(True)
@@ -235,7 +235,7 @@ class Gates:
         tells = self._teller is not None and self._teller.engine_id == found.engine_id
 
         async def decide(connection: Connection, held: HumanGate) -> None:
-            require_accepted(held, decision)
+            require_choice(held, decision)
             telling = CLAIMED_FOR if tells else None
             await self._writes.decide_in(connection, held, PersonsWord(decision, reason, by), telling=telling)
 

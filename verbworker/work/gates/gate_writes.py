@@ -102,7 +102,7 @@ def require_readable(word: PersonsWord) -> None:
     require_text("the reason", word.reason, _LONGEST_REASON, empty=True)
 
 
-def require_accepted(gate: HumanGate, decision: str) -> None:
+def require_choice(gate: HumanGate, decision: str) -> None:
     """Raise `InvocationInvalid` for a decision that the gate does not accept."""
     if gate.decisions and decision not in gate.decisions:
         raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision!a}")

@@ -21,7 +21,7 @@ from verbworker.errors import (
     TransientInfrastructure,
 )
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID, Job
-from verbworker.model.user_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
+from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
 from verbworker.model.waits import due, ends
 from verbworker.runbook.event import ParkedToken
 from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
@@ -34,7 +34,7 @@ from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
     GateWrites,
     PersonsWord,
-    require_accepted,
+    require_choice,
     require_open,
     require_readable,
 )
@@ -216,7 +216,7 @@ class UserTaskJobs:
             return True  # its answer was lost, and the job is delivered again
         word = _word(job, require_open(gate, gate.token_id, _header(job, "assignee")))
         require_readable(word)
-        require_accepted(gate, word.decision)
+        require_choice(gate, word.decision)
         await self._book.take_in(connection, gate.token_id, job.key)
         # Our answer to this job tells the engine; if it gets lost, a relay completes the task.
         await self._writes.decide_in(connection, gate, word, telling=CLAIMED_FOR)
