@@ -17,6 +17,7 @@ from tests.support.engines import Gateway
 from tests.support.eventually import eventually
 from tests.support.native_tasks import CONTRACT, NATIVE, TaskList, at_gate, gate_of
 from tests.support.start_router import TENANT
+from verbworker.client.records import GateRecord
 from verbworker.errors import RequestConflict
 from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
 from verbworker.runbook.event import Kind
@@ -83,6 +84,10 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(book: 
         "follow_up": "2030-01-30T12:00Z",
         "priority": "70",
     }
+    listed = "groups: reviewers, leads; users: ann"
+    assert sorted(GateRecord.of(gate).asked.split("; ")) == sorted(
+        [*listed.split("; "), "due: 2030-01-31T12:00Z", "follow_up: 2030-01-30T12:00Z", "priority: 70"]
+    )
     assert await book.status(gate.entry_id) == "parked"
     assert tasks.states(key_of(gate)) == ["CREATING", "CREATED"]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bpmn import document, process
 from tests.support.weaving import model_of
 from verblint.bpmn.model import NodeKind
 from verblint.fixes.edits import repair
@@ -113,3 +114,16 @@ def test_the_embedded_engine_runs_both_forms_as_the_same_job() -> None:
     (as_job,), (native,) = (compile_models(weave(form, registry).content, "kyc.bpmn") for form in (JOB, NATIVE))
 
     assert as_job.nodes["review"].job_type == native.nodes["review"].job_type == "io.camunda.zeebe:userTask"
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_embedded_engine_puts_into_headers_what_the_real_one_does(native: bool) -> None:
+    asked = '<zeebe:assignmentDefinition candidateGroups="reviewers"/><zeebe:priorityDefinition priority="70"/>'
+    mark = "<zeebe:userTask/>" if native else ""
+    task = f'<userTask id="ask"><extensionElements>{mark}{asked}</extensionElements></userTask>'
+    flow = '<sequenceFlow id="f" sourceRef="begin" targetRef="ask"/>'
+
+    (made,) = compile_models(document(process('<startEvent id="begin"/>', task, flow)), "x.bpmn")
+
+    given = {"io.camunda.zeebe:candidateGroups": '["reviewers"]', "io.camunda.zeebe:priority": "70"}
+    assert dict(made.nodes["ask"].headers) == {k: v for k, v in given.items() if native or not k.endswith("priority")}
