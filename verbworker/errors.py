@@ -24,6 +24,7 @@ VerbworkerError
 │   │   └── InstanceSuspended  its instance is suspended; hold the command back until it is resumed
 │   ├── LeaseLost              another delivery holds the job's lease; stop, and send nothing more
 │   ├── AlreadyStarted         an instance with this business id runs already; it is the same case
+│   ├── TaskTaken              another person has the user task
 │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
 │   ├── AnswerTooLarge         the answer does not fit into one message
 │   └── AccessDenied           the credentials do not allow this
@@ -150,6 +151,10 @@ class LeaseLost(EngineError):
 
 class AlreadyStarted(EngineError):
     """An instance of the process with the same business id runs already, so nothing was started."""
+
+
+class TaskTaken(EngineError):
+    """Another person has the user task in the engine."""
 
 
 class CommandInvalid(EngineError):

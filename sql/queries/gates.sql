@@ -2,6 +2,7 @@
 -- The gates of a tenant, those that wait longest first: the open ones, or all of them with their results.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
+  token.user_task_key, token.engine_assignee,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
@@ -20,6 +21,7 @@ LIMIT $5;
 -- One gate of a tenant, open or closed.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
+  token.user_task_key, token.engine_assignee,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
@@ -34,6 +36,48 @@ SELECT token_id
 FROM verbworker.parked_token
 WHERE token_id = $1
 FOR UPDATE;
+
+-- name: hold_task
+-- Lock the gate of a native user task, by the keys that each of its listener jobs has.
+SELECT token_id
+FROM verbworker.parked_token
+WHERE engine_id = $1 AND element_instance_key = $2 AND kind = 'human_gate'
+FOR UPDATE;
+
+-- name: name_task
+-- The engine's key of the task behind a gate. A task made anew has another key, and no assignee yet.
+UPDATE verbworker.parked_token
+SET
+  user_task_key = $2,
+  engine_assignee = CASE WHEN user_task_key IS DISTINCT FROM $2 THEN NULL ELSE engine_assignee END
+WHERE token_id = $1;
+
+-- name: tell_anew
+-- The task that a decision completed is there again: the engine lost the completion, and gets the decision once more.
+UPDATE verbworker.gate_decision
+SET acked_at = NULL, answer = NULL, attempts = attempts + 1, next_at = clock_timestamp()
+WHERE token_id = $1;
+
+-- name: take_in
+-- The listener job that brought a decision from a task list: when it is delivered again, the decision is its own.
+UPDATE verbworker.parked_token
+SET job_key = $2
+WHERE token_id = $1;
+
+-- name: assign
+-- The assignee that the engine has.
+UPDATE verbworker.parked_token
+SET engine_assignee = $2
+WHERE token_id = $1;
+
+-- name: unassigned
+-- Open gates whose task has another assignee in the engine than the person who claimed it here.
+SELECT token_id, user_task_key, claimed_by, engine_assignee
+FROM verbworker.parked_token
+WHERE engine_id = $1 AND user_task_key IS NOT NULL AND closed_at IS NULL
+  AND claimed_by IS DISTINCT FROM engine_assignee
+ORDER BY claimed_at
+LIMIT $2;
 
 -- name: claim
 -- A person claims the gate.
@@ -71,7 +115,7 @@ RETURNING token_id;
 -- Reopen a gate that was closed because its task was gone: the task is back, and there is no decision.
 UPDATE verbworker.parked_token
 SET closed_at = NULL, closed_as = NULL
-WHERE token_id = $1 AND closed_as = 'gone'
+WHERE token_id = $1 AND closed_as IN ('gone', 'canceled')
 RETURNING token_id;
 
 -- name: earlier
@@ -117,7 +161,7 @@ RETURNING attempts;
 UPDATE verbworker.gate_decision AS decision
 SET attempts = attempts + 1, next_at = clock_timestamp() + $3::interval
 FROM (
-  SELECT due.token_id, token.job_key
+  SELECT due.token_id, token.job_key, token.user_task_key
   FROM verbworker.gate_decision AS due
   JOIN verbworker.parked_token AS token ON token.token_id = due.token_id
   WHERE token.engine_id = $1 AND due.acked_at IS NULL AND due.next_at <= clock_timestamp()
@@ -126,7 +170,7 @@ FROM (
   FOR UPDATE OF due SKIP LOCKED
 ) AS waiting
 WHERE decision.token_id = waiting.token_id
-RETURNING decision.token_id, waiting.job_key, decision.attempts;
+RETURNING decision.token_id, waiting.job_key, decision.attempts, waiting.user_task_key;
 
 -- name: postpone
 -- The engine could not be reached; when to try again.

@@ -77,9 +77,11 @@ RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key,
 
 -- name: unpark_elements
 -- Every wait at some places of an instance is over: a boundary event fired, or another branch of a choice was taken.
+-- A task that the engine withdrew just before was withdrawn because of that.
 UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = $4
-WHERE engine_id = $1 AND instance_key = $2 AND element_id = ANY ($3::text[]) AND closed_at IS NULL
+WHERE engine_id = $1 AND instance_key = $2 AND element_id = ANY ($3::text[])
+  AND (closed_at IS NULL OR closed_as = 'canceled')
 RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
 
 -- name: open_tokens

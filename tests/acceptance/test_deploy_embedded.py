@@ -12,10 +12,10 @@ from tests.support.models import one_task
 from tests.support.refused_models import LINE, ODD, Odd
 from tests.support.shop import Shop, make_shop
 
-# The rules of a file's safety cannot be switched off, and weaving knows native user tasks: these come no further.
+# The rules of a file's safety cannot be switched off: these come no further.
 SAID_BEFORE = {
     *("event subprocess", "escalation", "condition", "link", "two events in one"),
-    *("native user task", "message without a name", "timer without a time"),
+    *("message without a name", "timer without a time"),
 }
 DEFINITIONS = "SELECT count(*) FROM verbworker_engine.definition"
 

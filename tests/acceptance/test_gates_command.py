@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.command import Said, verbworker
-from tests.support.gate_cases import TENANT, GateSetup, hall_registry, memory, opened
+from tests.support.gate_cases import TENANT, GateSetup, hall_registry, job_of, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
@@ -59,7 +59,7 @@ async def test_a_reviewer_sees_what_waits_and_decides(
     assert (
         said.out == f"anna decided approve at review of entry {gate.entry_id}; a worker will report it to the engine\n"
     )
-    assert engine.jobs[gate.job_key].completions == 1
+    assert engine.jobs[job_of(gate)].completions == 1
     assert len(reviewer.say("list").out.splitlines()) == 1  # the header
     (kept,) = json.loads(reviewer.say("list", "--all", "--json").out)
     assert (kept["verdict"]["decision"], kept["verdict"]["reason"]) == ("approve", "all papers")
@@ -116,7 +116,7 @@ async def test_a_reviewer_may_wait_until_the_engine_knows(
 ) -> None:
     gate = await hall.parked()
     if is_gone:
-        await engine.cancel(engine.jobs[gate.job_key].job.process_instance_key)
+        await engine.cancel(engine.jobs[job_of(gate)].job.process_instance_key)
     relay = asyncio.ensure_future(GateRelay(hall.database, engine, every=0.05).service.run())
     said = await asyncio.to_thread(reviewer.say, "decide", str(gate.entry_id), "approve", "--wait", "30")
     relay.cancel()

@@ -10,7 +10,7 @@ import pytest
 from tests.support import gate_cases as halls
 from tests.support.engines import Gateway
 from tests.support.eventually import eventually
-from tests.support.gate_cases import TENANT, GateSetup, hall_registry
+from tests.support.gate_cases import TENANT, GateSetup, hall_registry, job_of
 from tests.support.models import review
 from tests.support.rig import Rig, opened
 from verbworker.engine.protocol import Ask, Resource
@@ -145,11 +145,11 @@ async def test_a_task_that_the_engine_delivers_again_is_completed_when_it_was_de
     await hall.desk.serve(await task_of(hall, entry_id, timeout_ms=1_000))
     gate = await hall.gate(entry_id)
     await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
-    await rig.engine.extend(gate.job_key, 1)
+    await rig.engine.extend(job_of(gate), 1)
     again = await task_of(hall, entry_id)
     await hall.desk.serve(again)
 
-    assert again.key == gate.job_key
+    assert again.key == job_of(gate)
     assert await rig.work(f"{domain}.after")
     told = (await hall.gate(entry_id)).verdict
     assert told is not None
@@ -160,7 +160,7 @@ async def test_a_task_that_the_engine_delivers_again_is_completed_when_it_was_de
 async def test_a_task_that_comes_again_is_still_the_same_gate(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
-    await rig.engine.extend(gate.job_key, 1)
+    await rig.engine.extend(job_of(gate), 1)
     await hall.desk.serve(await task_of(hall, gate.entry_id))
     again = await hall.gate(gate.entry_id)
 

@@ -17,6 +17,8 @@ FIXED_BY = {
     "HB309": "literal-required",
     "HB402": "dynamic-job-type",
     "HB507": "timer-form",
+    "HB509": "job-based-user-task",
+    "HB510": "native-user-task",
 }
 FIXABLE = [
     (rule, model)

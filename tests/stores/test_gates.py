@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import worker_boot as rooms
 from tests.support.eventually import eventually
-from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, job_of, memory, opened
 from tests.support.leasing import LeasingEngine
 from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
@@ -72,7 +72,7 @@ async def test_a_user_task_parks_its_entry_at_a_gate(hall: GateSetup) -> None:
 async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
 
-    assert engine.jobs[gate.job_key].state is JobState.ACTIVATED
+    assert engine.jobs[job_of(gate)].state is JobState.ACTIVATED
 
 
 @pytest.mark.parametrize("what", ["new", "again", "foreign"])
@@ -95,7 +95,7 @@ async def test_a_task_that_was_handed_out_for_seconds_comes_again_after_the_time
 async def test_a_task_that_comes_again_only_says_that_it_still_waits(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
-    engine.time_out(gate.job_key)
+    engine.time_out(job_of(gate))
     await hall.desk.serve(await hall.task())
     again = await hall.gate(gate.entry_id)
 
@@ -111,7 +111,7 @@ async def test_a_user_task_that_no_gate_declares_is_named_after_it(database: Dat
         await hall.decide(gate, "anything goes")
 
     assert gate.gate == "Update_task_1"
-    assert engine.jobs[gate.job_key].state is JobState.COMPLETED
+    assert engine.jobs[job_of(gate)].state is JobState.COMPLETED
 
 
 @pytest.mark.req("PRX-33", "X-26", "PRX-37")
@@ -270,8 +270,8 @@ async def test_a_decision_is_kept_and_lets_the_work_go_on(hall: GateSetup, engin
     assert decided.verdict is not None
     made = decided.verdict
     assert (made.decision, made.reason, made.by, made.answer) == ("approve", "all is well", "anna", "completed")
-    assert (decided.closed_as, engine.jobs[gate.job_key].completions) == ("decided", 1)
-    assert engine.jobs[gate.job_key].variables == {}
+    assert (decided.closed_as, engine.jobs[job_of(gate)].completions) == ("decided", 1)
+    assert engine.jobs[job_of(gate)].variables == {}
     assert (await hall.kinds(gate.entry_id))[-3:] == [Kind.PARKED, Kind.GATE_DECIDED, Kind.RESUMED]
     assert await hall.status(gate.entry_id) is Status.EXECUTING
 
@@ -316,7 +316,7 @@ async def test_of_many_who_decide_at_the_same_moment_exactly_one_wins(
 
     assert len(won) == 1
     assert [words for words in refused if f"{won[0]} said 'approve'" in words] == refused
-    assert (len(refused), engine.jobs[gate.job_key].completions) == (5, 1)
+    assert (len(refused), engine.jobs[job_of(gate)].completions) == (5, 1)
     assert (await hall.kinds(gate.entry_id)).count(Kind.GATE_DECIDED) == 1
 
 
@@ -430,7 +430,7 @@ async def test_another_tenant_sees_no_gate(hall: GateSetup) -> None:
 
 async def test_an_entry_at_several_gates_asks_which_one(hall: GateSetup) -> None:
     gate = await hall.parked()
-    job = replace(hall.engine.jobs[gate.job_key].job, element_instance_key=77)  # type: ignore[attr-defined]
+    job = replace(hall.engine.jobs[job_of(gate)].job, element_instance_key=77)  # type: ignore[attr-defined]
     await hall.desk.serve(job)
 
     with pytest.raises(RequestConflict, match="waits at several gates, name one of them: review"):
@@ -493,7 +493,7 @@ async def test_a_decision_made_while_the_engine_is_away_is_told_when_it_is_back(
 
     told = (await hall.gate(gate.entry_id)).verdict
     assert told is not None
-    assert (told.answer, engine.jobs[gate.job_key].completions) == ("completed", 1)
+    assert (told.answer, engine.jobs[job_of(gate)].completions) == ("completed", 1)
     assert await hall.relay.drain() == 0
 
 
@@ -501,22 +501,22 @@ async def test_a_decision_made_while_the_engine_is_away_is_told_when_it_is_back(
 async def test_a_decision_made_without_an_engine_is_told_by_the_relay(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
-    assert engine.jobs[gate.job_key].completions == 0
+    assert engine.jobs[job_of(gate)].completions == 0
     await hall.relay.drain()
 
-    assert engine.jobs[gate.job_key].completions == 1
+    assert engine.jobs[job_of(gate)].completions == 1
 
 
 @pytest.mark.req("X-42")
 async def test_a_task_that_comes_again_after_its_decision_is_completed(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
-    engine.time_out(gate.job_key)
+    engine.time_out(job_of(gate))
     await hall.desk.serve(await hall.task())
 
     told = (await hall.gate(gate.entry_id)).verdict
     assert told is not None
-    assert (told.answer, engine.jobs[gate.job_key].completions) == ("completed", 1)
+    assert (told.answer, engine.jobs[job_of(gate)].completions) == ("completed", 1)
     assert await hall.relay.drain() == 0
 
 
@@ -532,14 +532,14 @@ async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(
 
     told = (await hall.gate(gate.entry_id)).verdict
     assert told is not None
-    assert (told.answer, engine.jobs[gate.job_key].completions) == ("unsure", 1)
+    assert (told.answer, engine.jobs[job_of(gate)].completions) == ("unsure", 1)
     assert Kind.GATE_GONE not in await hall.kinds(gate.entry_id)
 
 
 @pytest.mark.req("WAIT-05")
 async def test_a_decision_whose_task_is_gone_says_so(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
-    await engine.cancel(engine.jobs[gate.job_key].job.process_instance_key)
+    await engine.cancel(engine.jobs[job_of(gate)].job.process_instance_key)
     decided = await hall.decide(gate)
 
     assert decided.verdict is not None
@@ -557,7 +557,7 @@ async def test_two_relays_tell_the_engine_once(hall: GateSetup, engine: MemoryEn
     told = await asyncio.gather(*(hall.relay.drain() for _ in range(4)))
 
     assert sum(told) == 10
-    assert [engine.jobs[gate.job_key].completions for gate in gates] == [1] * 10
+    assert [engine.jobs[job_of(gate)].completions for gate in gates] == [1] * 10
 
 
 async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine, hall: GateSetup) -> None:
@@ -565,7 +565,7 @@ async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine
     await Gates(database).decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
     relay = asyncio.ensure_future(GateRelay(database, engine, every=0.01).service.run())
     async with asyncio.timeout(20):
-        await engine.until(lambda: engine.jobs[gate.job_key].completions == 1)
+        await engine.until(lambda: engine.jobs[job_of(gate)].completions == 1)
     relay.cancel()
     with pytest.raises(asyncio.CancelledError):
         await relay
@@ -578,8 +578,8 @@ async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: GateSet
     alive, lost, fresh = [await hall.parked() for _ in range(3)]
     for gate in (alive, lost):
         await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
-    await engine.cancel(engine.jobs[lost.job_key].job.process_instance_key)
-    await engine.cancel(engine.jobs[fresh.job_key].job.process_instance_key)
+    await engine.cancel(engine.jobs[job_of(lost)].job.process_instance_key)
+    await engine.cancel(engine.jobs[job_of(fresh)].job.process_instance_key)
 
     assert await hall.relay.probe() == 1
     states = [(await hall.gate(gate.entry_id)).closed_as for gate in (alive, lost, fresh)]

@@ -141,17 +141,18 @@ def bounded(key: str, message: str, domain: str) -> bytes:
     )
 
 
-def reviews(key: str, message: str, domain: str) -> bytes:
-    """A person decides in time, or another step is taken."""
+def reviews(key: str, message: str, domain: str, *, asked: str = "", interrupting: bool = True) -> bytes:
+    """A person decides in time, or another step is taken; `asked` are the extensions of the user task."""
     return model(
         key,
         message,
         BEGIN,
         END,
-        '<endEvent id="late"/><userTask id="review" name="review"/>',
+        '<endEvent id="late"/><userTask id="review" name="review">'
+        f"<extensionElements>{asked}</extensionElements></userTask>",
         task("one", f"{domain}.first"),
         task("two", f"{domain}.second"),
-        boundary("week", "review", "two", TIMER),
+        boundary("week", "review", "two", TIMER, interrupting=interrupting),
         flows("begin", "review", "one", "end"),
         flow("two", "late"),
     )

@@ -39,6 +39,7 @@ from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.gates.gate_jobs import GateJobs
+from verbworker.work.gates.user_tasks import UserTaskJobs
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
@@ -295,11 +296,16 @@ async def _end(book: CaseSetup, entry_id: UUID) -> None:
 
 
 @asynccontextmanager
-async def casebook(dsn: str, address: str, domain: str, registry: Registry | None = None) -> AsyncIterator[CaseSetup]:
+async def casebook(
+    dsn: str, address: str, domain: str, registry: Registry | None = None, *, rest_url: str | None = None
+) -> AsyncIterator[CaseSetup]:
     """A casebook on a migrated database and a running broker; what it leaves in the engine is cancelled."""
     message = f"{domain}-letter"
     known = registry or case_registry(domain, message)
-    async with opened_rig(dsn, address, known) as rig, counter(rig.database, known, rig.engine) as desk:
+    async with (
+        opened_rig(dsn, address, known, rest_url=rest_url) as rig,
+        counter(rig.database, known, rig.engine) as desk,
+    ):
         engine, database = rig.engine, rig.database
         identity = InstanceIdentity(Instances(database), engine, desk.dispatches)
         listener_jobs = ListenerJobs(database, engine, identity)
@@ -308,6 +314,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
         cancelling = Cancellation(database, desk.dispatches, engine)
         handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, listener_jobs).handlers()
         handlers += [Completion(known, database, listener_jobs, cancelling), GateJobs(known, engine, database)]
+        handlers += UserTaskJobs(known, engine, database, listener_jobs, identity=identity).handlers()
         threads = ThreadPoolExecutor(2)
         databases, verb_run = Databases(database, database), VerbRun(threads)
         executor = Executor(known, engine, rig.frames, databases, rig.leases, verb_run, identity=identity)

@@ -1,12 +1,13 @@
 """The 8.8 and 8.9 test engines as child processes: Camunda's real engine code behind a test gateway."""
 
 import hashlib
+import json
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.support.cache import cached
 from tests.support.children import Child, close_log, fresh_directory, fresh_log, remove, spawn
@@ -45,7 +46,7 @@ class Version:
         return hashlib.sha256(content).hexdigest()[:12]
 
 
-_SHARED = ("EngineProcess.java", "LoopbackServers.java", "LongPoll.java")
+_SHARED = ("EngineLog.java", "EngineProcess.java", "LoopbackServers.java", "LongPoll.java", "UserTaskRest.java")
 VERSIONS = {
     "8.8": Version("8.8", _SHARED),
     "8.9": Version("8.9", (*_SHARED, "store-8.9/InMemoryDbFactory.java")),
@@ -66,6 +67,11 @@ class VersionEngine:
     def address(self) -> str:
         """host:port of the gRPC gateway."""
         return f"{LOOPBACK}:{self._gateway}"
+
+    @property
+    def rest_address(self) -> str:
+        """host:port of the user-task calls of REST; other calls it has none of."""
+        return f"{LOOPBACK}:{self._control}"
 
     @property
     def pid(self) -> int:
@@ -99,6 +105,11 @@ class VersionEngine:
         status, answer = ask("POST", f"{LOOPBACK}:{self._control}", "/clock", round(seconds * 1000))
         if status != 204:
             raise RuntimeError(f"the engine answered {status} to a clock change: {answer}")
+
+    def records(self) -> list[dict[str, Any]]:
+        """Everything in the engine's log, oldest first."""
+        _, answer = ask("GET", f"{LOOPBACK}:{self._control}", "/records")
+        return [json.loads(line) for line in answer.splitlines()] if isinstance(answer, str) else [answer]
 
     def __enter__(self) -> Self:
         return self.start()

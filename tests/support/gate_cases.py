@@ -63,6 +63,12 @@ def hall_registry(domain: str = "hall", *, gate: Gate | None = None, declared: b
     return verbs.declare(workflow).check()
 
 
+def job_of(gate: HumanGate) -> int:
+    """The job of a task that is not native."""
+    assert gate.job_key is not None
+    return gate.job_key
+
+
 @dataclass(frozen=True, slots=True)
 class GateSetup:
     """Everything that people and a worker do at gates, over one engine and one database."""

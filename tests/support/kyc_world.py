@@ -13,13 +13,18 @@ from tests.support.eventually import eventually
 from tests.support.kyc import EXTRACT, PASSPORT, TABLES
 from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
+from verblint.fixes.edits import repair
+from verblint.linter import Linter
+from verblint.settings import Settings as LintSettings
+from verblint.settings import find_project
+from verblint.startup.value import replace
 from verbs import registry
 from verbworker.app import wiring as app
 from verbworker.app.settings import Settings
 from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message
-from verbworker.engine.protocol import Engine
-from verbworker.profile.verify.models import open_linter, read_models
+from verbworker.engine.protocol import Engine, Resource
+from verbworker.profile.verify.models import ModelLinter, open_linter, read_models
 from verbworker.runbook.event import Entry, Event, Kind, Open, Wait
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.database import Database
@@ -53,6 +58,8 @@ class World:
     letters: DeadLetters
     provider: Provider
     patience: float = PATIENCE
+    rest_url: str | None = None
+    profile: str = ""  # the linter's engine; its fixes are applied before the models are deployed
 
     @asynccontextmanager
     async def working(self, engine: Engine | None = None) -> AsyncIterator[None]:
@@ -70,7 +77,7 @@ class World:
 
     def new_engine(self) -> Grown:
         """A connection of its own to the engine that the settings name."""
-        return grown(self.settings, self.address)
+        return grown(self.settings, self.address, self.rest_url)
 
     async def set_variables(self, entry_id: UUID, variables: Mapping[str, object]) -> None:
         """Change variables in the engine, as somebody with its admin tools can."""
@@ -81,7 +88,12 @@ class World:
     async def deploy(self) -> None:
         """Bring the models to the engine as `verbworker deploy processes` does."""
         models = read_models([str(ROOT / "processes" / "kyc-open-case")])
-        prepared = prepare(models, open_linter(str(ROOT / "verbs")), registry)
+        lint = open_linter(str(ROOT / "verbs"))
+        if self.profile:
+            project = replace(find_project(), verbs=str(ROOT / "verbs"), settings=LintSettings(engine=self.profile))
+            models = [Resource(m.name, repair(Linter(project), m.content, m.name).content) for m in models]
+            lint = ModelLinter(project)
+        prepared = prepare(models, lint, registry)
         assert prepared.ready, (prepared.report, prepared.refusals)
         async with self.new_engine() as engine:
             desk = Deploy(engine, Deployments(self.database, engine_id=engine.engine_id))
@@ -240,7 +252,14 @@ class World:
 
 @asynccontextmanager
 async def opened_world(
-    dsn: str, address: str, provider: Provider, *, patience: float = PATIENCE, **settings: Any
+    dsn: str,
+    address: str,
+    provider: Provider,
+    *,
+    patience: float = PATIENCE,
+    rest_url: str | None = None,
+    profile: str = "",
+    **settings: Any,
 ) -> AsyncIterator[World]:
     """A world with the model deployed and nobody working; what it started is cancelled at the end.
 
@@ -252,7 +271,8 @@ async def opened_world(
         await database.execute(TABLES.read_text())
         letters = DeadLetters(database)
         ingress = Ingress(Inbox(database, engine_id=settled.cluster(), owner=uuid4()), letters)
-        world = World(dsn, address, settled, database, office, Gates(database), ingress, letters, provider, patience)
+        parts = database, office, Gates(database), ingress, letters, provider, patience, rest_url, profile
+        world = World(dsn, address, settled, *parts)
         await world.deploy()
         try:
             yield world

@@ -89,7 +89,15 @@ ODD = [
         _element("serviceTask", "", f'{_JOB}<zeebe:ioMapping><zeebe:input source="=a" target="b"/></zeebe:ioMapping>'),
         "a hollow model maps none",
     ),
-    Odd("native user task", _element("userTask", "", "<zeebe:userTask/>"), "leave out zeebe:userTask"),
+    Odd(
+        "mapping of a native user task",
+        _element(
+            "userTask",
+            "",
+            '<zeebe:userTask/><zeebe:ioMapping><zeebe:output source="=a" target="b"/></zeebe:ioMapping>',
+        ),
+        "a hollow model maps none",
+    ),
     Odd("no job type", _element("serviceTask"), "write one"),
     Odd("computed job type", _element("serviceTask", "", '<zeebe:taskDefinition type="=kind"/>'), "write one"),
     Odd("computed retries", _element("serviceTask", "", '<zeebe:taskDefinition type="x" retries="=n"/>'), "a number"),

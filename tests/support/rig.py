@@ -166,7 +166,13 @@ class Rig:
 
 @asynccontextmanager
 async def opened(
-    dsn: str, address: str, registry: Registry, *, ring: KeyRing | None = None, owner: UUID | None = None
+    dsn: str,
+    address: str,
+    registry: Registry,
+    *,
+    ring: KeyRing | None = None,
+    owner: UUID | None = None,
+    rest_url: str | None = None,
 ) -> AsyncIterator[Rig]:
     """A rig on a migrated database and a broker, on that database alone where it is the address, or in memory."""
     engine: Heard
@@ -175,7 +181,7 @@ async def opened(
     elif address == dsn:
         engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
     else:
-        engine = Told(connection_to(address), engine_id="rig")
+        engine = Told(connection_to(address, **({} if rest_url is None else {"rest_url": rest_url})), engine_id="rig")
     threads = ThreadPoolExecutor(4)
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))

@@ -61,6 +61,8 @@ def make_gate(entry_id: UUID, gate: str = "review", **changes: Any) -> GateRecor
         "instance_uid": uuid4(),
         "engine_id": "e",
         "job_key": 1,
+        "user_task_key": None,
+        "engine_assignee": None,
         "element_instance_key": 2,
         "gate": gate,
         "reason": "Awaiting reviewer",

@@ -246,7 +246,21 @@ def test_a_gate_of_which_nobody_would_hear_is_refused(around: str) -> None:
     native = '<userTask id="x"><extensionElements><zeebe:userTask/></extensionElements></userTask>'
 
     with pytest.raises(Refused, match=r"the user task x with zeebe:userTask, .*; remove zeebe:userTask"):
-        woven(around.format(native))
+        weave(document(SHARED, process(around.format(native))), registry_of(), engine=(8, 7))
+
+
+@pytest.mark.parametrize(
+    "before", ["", '<zeebe:ioMapping><zeebe:input source="=orch_a" target="orch_a"/></zeebe:ioMapping>']
+)
+def test_a_native_user_task_reports_its_life_and_lets_no_variable_out(before: str) -> None:
+    native = f'<userTask id="x"><extensionElements>{before}<zeebe:userTask/></extensionElements></userTask>'
+
+    (node,) = (node for _, node in the_process(woven(native).content).walk() if node.id == "x")
+
+    heard = [(listener.event, listener.retries and listener.retries.text) for listener in node.binding.task_listeners]
+    assert heard == [(event, str(LISTENER_RETRIES)) for event in ("creating", "assigning", "completing", "canceling")]
+    assert [mapping.target for mapping in node.binding.mappings if mapping.direction == "output"] == ["vw_entry_id"]
+    assert not node.binding.execution_listeners
 
 
 def test_a_woven_model_is_not_woven_again() -> None:

@@ -8,7 +8,7 @@ from verbworker.app.export_directory import ExportDirectory
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import Service
 from verbworker.contract.registry import Registry
-from verbworker.engine.protocol import Engine
+from verbworker.engine.protocol import Engine, UserTasks
 from verbworker.job.trace import Tracer
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.cases.dispatches import Dispatches
@@ -20,6 +20,7 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import GateRelay
 from verbworker.work.gates.gate_jobs import GateJobs
+from verbworker.work.gates.user_tasks import UserTaskJobs
 from verbworker.work.jobs.executor import Databases
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
@@ -82,6 +83,7 @@ def build_services(
         Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
         CancelListener(control, engine, cancelling),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
+        *_task_listeners(registry, engine, control, reception, identity),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
@@ -98,6 +100,15 @@ def build_services(
         *([SuspensionWatch(suspensions, engine, timeout=settings.engine_timeout).service] if is_cluster else []),
     )
     return Services(identity, reconciler, handlers, services)
+
+
+def _task_listeners(
+    registry: Registry, engine: Engine, control: Database, reception: ListenerJobs, identity: InstanceIdentity
+) -> list[JobHandler]:
+    """Return the handlers of native user tasks; none for an engine that has only jobs."""
+    if not isinstance(engine, UserTasks):
+        return []
+    return UserTaskJobs(registry, engine, control, reception, identity=identity).handlers()
 
 
 def retention(settings: Settings, database: Database) -> Retention:

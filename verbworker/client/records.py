@@ -191,7 +191,8 @@ class GateRecord(BaseModel):
     entry_id: UUID
     instance_uid: UUID
     engine_id: str
-    job_key: int
+    job_key: int | None = Field(description="the job of the task; none for a native task")
+    user_task_key: int | None = Field(description="the engine's key of a native task")
     element_instance_key: int
     gate: str
     reason: str

@@ -235,6 +235,30 @@ class KeepsModels(Protocol):
 
 
 @runtime_checkable
+class UserTasks(Protocol):
+    """An engine that keeps native user tasks, with their assignees, and asks listeners about each change.
+
+    Completing and assigning wait until the listeners of the task have answered.
+    """
+
+    async def complete_user_task(self, key: int) -> None:
+        """Complete a task without variables; `JobGone` if it has ended, `JobNotActive` while it takes no command."""
+
+    async def assign_user_task(self, key: int, assignee: str, *, override: bool = False) -> None:
+        """Assign a task; `TaskTaken` if another person has it and `override` is not set."""
+
+    async def unassign_user_task(self, key: int) -> None:
+        """Remove the assignee of a task."""
+
+    async def deny(self, job_key: int, reason: str) -> None:
+        """Complete a listener's job with a no: the task stays as it was, and the person reads the reason."""
+
+
+OWN_ACTION = "verbworker"
+"""The action that our own completions and assignments name, so that a listener recognises them."""
+
+
+@runtime_checkable
 class TellsTime(Protocol):
     """A remote engine that can report its clock."""
 

@@ -4,7 +4,6 @@ The model is not serialized again. Text is inserted at the tag positions from th
 comments, line ends and the diagram stay as authored. Inserted elements declare their own namespace.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,15 +13,19 @@ from verblint.bpmn.element import ZEEBE, Element
 from verblint.bpmn.event_cause import Compensate, Link, MessageEvent
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.bpmn.reader import ModelError, read
+from verblint.bpmn.zeebe_schema import Version
 from verblint.fixes.edits import apply
+from verblint.fixes.insertions import into_group, raw_name
 from verblint.flow.job_nodes import is_job
 from verblint.names import COMPENSATE, OWN_JOBS
 from verblint.report import Edit, Fix
+from verblint.settings import Settings
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.model.catches import StepCatches, read_catches
+from verbworker.model.native_tasks import hear_tasks, refuse_unheard
 from verbworker.model.waits import ModelWait, count_steps, gateway_before, read_waits
 from verbworker.profile.compile import Compiled, compile_process, only_process, owner_of
 from verbworker.profile.task_profile import HEADER
@@ -37,14 +40,12 @@ START = f"{OWN_JOBS}start"
 PLAIN_PROCESS = "plain"
 """What deployments hold instead of a workflow verb, whose name has a dot, if a process is not hollow."""
 
+DEFAULT_ENGINE = Settings().engine_version  # what the linter assumes too
 LISTENER_RETRIES = 100  # a temporarily unavailable database must not become an incident
 COMPENSATE_RETRIES = 10  # failed undos do not use these up: each undo has the retries of its own policy
 
-OLDEST_ENGINE = (8, 6)
 CANCEL_LISTENERS_SINCE = (8, 10)  # older engines refuse a model that has one
 
-_NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
-_RAW_NAME = re.compile(rb"<([^\s/>]+)")
 _Listeners = tuple[tuple[str, str], ...]
 
 
@@ -98,11 +99,11 @@ def take_plain(content: bytes, registry: Registry) -> Woven:
         )
 
 
-def weave(content: bytes, registry: Registry, *, engine: tuple[int, int] = OLDEST_ENGINE) -> Woven:
+def weave(content: bytes, registry: Registry, *, engine: Version = DEFAULT_ENGINE) -> Woven:
     """Return the deployed form of an authored model; raise `Refused` with one sentence when that is impossible.
 
     `engine` is the linter's profile of the engine: what only later ones know is not woven in. The same bytes always
-    give the same result. Exactly these bytes must have passed the linter.
+    give the same result. Exactly these bytes must have passed the linter, for the same engine.
     """
     with _open_tree(content) as root:
         return _woven(root, registry, engine)
@@ -120,15 +121,19 @@ def _open_tree(content: bytes) -> Iterator[Element]:
         root.document.take_apart()
 
 
-def _woven(root: Element, registry: Registry, engine: tuple[int, int]) -> Woven:
+def _woven(root: Element, registry: Registry, engine: Version) -> Woven:
     model = assemble(root)
     process, workflow = _find_owner(model, registry)
     _refuse_own_listeners(root)
     _refuse_own_headers(process)
-    _refuse_native_gates(process)
+    refuse_unheard(process, engine)
     compiled = compile_process(model, process, workflow, registry.policies)
-    listening = _listening(process, _ends_of(engine))
-    edits = [*listening, *_retrying(process, compiled, registry), *_name_profiles(process, compiled)]
+    edits = [
+        *_listening(process, _ends_of(engine)),
+        *hear_tasks(process, LISTENER_RETRIES),
+        *_retrying(process, compiled, registry),
+        *_name_profiles(process, compiled),
+    ]
     return Woven(
         content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
         process_id=process.id,
@@ -167,17 +172,7 @@ def _refuse_own_headers(process: Process) -> None:
                 )
 
 
-def _refuse_native_gates(process: Process) -> None:
-    """Reject user tasks that the engine keeps to itself: the runtime never learns of them, so they wait forever."""
-    for _, node in process.walk():
-        if node.kind is NodeKind.USER_TASK and node.binding.is_user_task:
-            raise Refused(
-                f"line {node.element.line} has the user task {node.id} with zeebe:userTask, which the runtime cannot"
-                " see; remove zeebe:userTask, and the task becomes a job"
-            )
-
-
-def _ends_of(engine: tuple[int, int]) -> _Listeners:
+def _ends_of(engine: Version) -> _Listeners:
     """Return the listeners of a process: it reports its end and, where the engine can, its cancellation."""
     cancels = (("cancel", CANCEL),) if engine >= CANCEL_LISTENERS_SINCE else ()
     return ("end", COMPLETE), *cancels
@@ -192,7 +187,7 @@ def _listening(process: Process, ends: _Listeners) -> Iterator[Edit]:
 
 
 def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
-    """Return the listeners of an element; a gate needs none, because its job reports that it waits."""
+    """Return the execution listeners of an element; a gate needs none: its job or its task listeners report it."""
     match node.kind:
         case NodeKind.RECEIVE_TASK:
             return ("start", PARK), ("end", UNPARK)
@@ -214,17 +209,7 @@ def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners
 
 
 def _listeners_in(element: Element, listeners: _Listeners) -> Edit:
-    return _in_group(element, "executionListeners", lambda namespace: _lines(listeners, namespace))
-
-
-def _in_group(element: Element, local: str, written: Callable[[str], str]) -> Edit:
-    """Insert text into a group of an element, creating the group and its parent if needed."""
-    holder = element.find("extensionElements")
-    group = None if holder is None else holder.find(local, ZEEBE)
-    if group is not None:
-        return _into_end(group, written(_NAMESPACE))
-    grouped = f"<zeebe:{local}{_NAMESPACE}>{written('')}</zeebe:{local}>"
-    return _into_start(element, _wrap_extension(element, grouped)) if holder is None else _into_end(holder, grouped)
+    return into_group(element, "executionListeners", lambda namespace: _lines(listeners, namespace))
 
 
 def _lines(listeners: _Listeners, namespace: str) -> str:
@@ -234,50 +219,13 @@ def _lines(listeners: _Listeners, namespace: str) -> str:
     )
 
 
-def _wrap_extension(element: Element, inner: str) -> str:
-    # The element's own prefix is that of BPMN, under any name.
-    prefix, colon, _ = _raw_name(element).rpartition(":")
-    name = f"{prefix}{colon}extensionElements"
-    return f"<{name}>{inner}</{name}>"
-
-
-def _into_start(element: Element, inner: str) -> Edit:
-    """Insert text where extension elements belong: after the documentation, before everything else."""
-    documented = [child.end for child in element.find_all("documentation")]
-    if _is_empty(element) or not documented:
-        return _behind_tag(element, inner)
-    return Edit(documented[-1], documented[-1], inner.encode())
-
-
-def _into_end(element: Element, inner: str) -> Edit:
-    return _behind_tag(element, inner) if _is_empty(element) else Edit(element.close, element.close, inner.encode())
-
-
-def _behind_tag(element: Element, inner: str) -> Edit:
-    """Insert text after the start tag; a self-closing tag is opened for it."""
-    if not _is_empty(element):
-        return Edit(element.tag_end, element.tag_end, inner.encode())
-    return Edit(element.tag_end - 2, element.tag_end, f">{inner}</{_raw_name(element)}>".encode())
-
-
-def _is_empty(element: Element) -> bool:
-    return element.document.source.content[element.tag_end - 2 : element.tag_end] == b"/>"
-
-
-def _raw_name(element: Element) -> str:
-    """Return the name as written, with its prefix."""
-    found = _RAW_NAME.match(element.document.source.content, element.start)
-    assert found is not None, "the reader saw this tag"
-    return found[1].decode()
-
-
 def _name_profiles(process: Process, compiled: Compiled) -> Iterator[Edit]:
     """Add to every job of a model with a profile a header that names its profile."""
     if compiled.definition_id is None:
         return
     for _, node in process.walk():
         if is_job(node) and not node.binding.job_type.startswith(OWN_JOBS):
-            yield _in_group(node.element, "taskHeaders", _header(compiled.ir_digest))
+            yield into_group(node.element, "taskHeaders", _header(compiled.ir_digest))
 
 
 def _header(digest: str) -> Callable[[str], str]:
@@ -293,7 +241,7 @@ def _retrying(process: Process, compiled: Compiled, registry: Registry) -> Itera
         written = definition.attribute("retries")
         retries = _retries(node.binding.job_type, named.get(node.id), registry)
         if written is None:
-            behind = definition.start + 1 + len(_raw_name(definition).encode())
+            behind = definition.start + 1 + len(raw_name(definition).encode())
             yield Edit(behind, behind, f' retries="{retries or _unsaid(node)}"'.encode())
         elif retries is not None and written.value != str(retries):
             yield Edit(written.start, written.end, str(retries).encode())

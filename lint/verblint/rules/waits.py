@@ -10,11 +10,12 @@ from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.bpmn.places import WrittenText
 from verblint.contracts.profiles import profile_of
-from verblint.fixes.rewrites import unquote
+from verblint.fixes.insertions import insert_extension
+from verblint.fixes.rewrites import remove, unquote
 from verblint.flow.message_waits import correlation_name, waits
 from verblint.flow.timer_text import EXAMPLES, is_literal
 from verblint.names import describe, extended_by, nearest
-from verblint.report import Finding, Severity
+from verblint.report import Finding, Fix, Severity
 from verblint.rule import CONTRACTS, Context, engine_marks, rule
 
 
@@ -204,7 +205,8 @@ def job_based_user_task(context: Context) -> Iterator[Finding]:
     for _, node in context.nodes(NodeKind.USER_TASK):
         if not node.binding.is_user_task:
             message = f"the user task is a job, which engine {context.settings.engine} no longer makes"
-            yield context.at(node.element, message, hint="Add <zeebe:userTask /> to its extensionElements")
+            fix = insert_extension(node.element, "userTask", "make the user task native")
+            yield context.at(node.element, message, hint="Add <zeebe:userTask /> to its extensionElements", fix=fix)
 
 
 @rule("HB510", on=engine_marks(lambda version: version < (8, 8)))
@@ -222,7 +224,15 @@ def native_user_task(context: Context) -> Iterator[Finding]:
     for _, node in context.nodes(NodeKind.USER_TASK):
         if node.binding.is_user_task:
             message = f"the user task is native, and engine {context.settings.engine} does not tell the runtime of it"
-            yield context.at(node.element, message, hint="Remove <zeebe:userTask />, or set the engine to 8.8")
+            hint = "Remove <zeebe:userTask />, or set the engine to 8.8"
+            yield context.at(node.element, message, hint=hint, fix=_as_job(node))
+
+
+def _as_job(node: FlowNode) -> Fix | None:
+    marks = [
+        mark for holder in node.element.find_all("extensionElements") for mark in holder.find_all("userTask", ZEEBE)
+    ]
+    return remove(marks[0], "make the user task a job") if marks else None
 
 
 @rule("HB511", severity=Severity.WARNING, on=(CONTRACTS,))

@@ -22,6 +22,7 @@ def _gate(s: Session, token: Values) -> Values:
     entry = s.get("runbook_entry", (token["entry_id"],))
     decision = s.get("gate_decision", (token["token_id"],))
     row = {name: token[name] for name in _TOKEN} | {"detail": json.dumps(token["detail"])}
+    row |= {"user_task_key": None, "engine_assignee": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
     row |= {name: None if decision is None else decision[name] for name in names}
@@ -51,6 +52,11 @@ async def get(s: Session, token_id: UUID, tenant_id: str | None) -> list[Values]
     if token is None or token["kind"] != "human_gate" or tenant_id not in (None, token["tenant_id"]):
         return []
     return [_gate(s, token)]
+
+
+@statement("gates", "unassigned")
+async def unassigned(s: Session, engine_id: str, limit: int) -> list[Values]:
+    return []  # no engine of the simulator has native tasks
 
 
 @statement("gates", "hold")
@@ -96,7 +102,7 @@ async def close(s: Session, token_id: UUID, closed_as: str) -> list[Values]:
 async def reopen(s: Session, token_id: UUID) -> list[Values]:
     token = _find(s, token_id)
     standing = None if token is None else await s.lock("parked_token", token_key(token))
-    if standing is None or standing["closed_as"] != "gone":
+    if standing is None or standing["closed_as"] not in ("gone", "canceled"):
         return []
     s.put("parked_token", token_key(standing), {**standing, "closed_at": None, "closed_as": None})
     return [{"token_id": token_id}]
@@ -162,7 +168,8 @@ async def claim_due(s: Session, engine_id: str, limit: int, patience: timedelta)
     for _, _, row, job_key in sorted(due)[:limit]:
         attempts = row["attempts"] + 1
         await s.change("gate_decision", (row["token_id"],), attempts=attempts, next_at=s.now + patience)
-        claimed.append({"token_id": row["token_id"], "job_key": job_key, "attempts": attempts})
+        told = {"token_id": row["token_id"], "job_key": job_key, "attempts": attempts, "user_task_key": None}
+        claimed.append(told)
     return claimed
 
 

@@ -161,7 +161,7 @@ async def unpark_elements(
         for row in s.rows("parked_token")
         if (row["engine_id"], row["instance_key"]) == (engine_id, instance_key)
         and row["element_id"] in element_ids
-        and row["closed_at"] is None
+        and row["closed_at"] is None  # no engine of the simulator has native tasks, so none is withdrawn
     ]
     closed = await _close(s, here, closed_as)
     return [{name: value for name, value in row.items() if name != "input_hash"} for row in closed]

@@ -5,13 +5,16 @@ import io.grpc.ServerRegistry;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.Executors;
 
 /**
  * Camunda's in-memory test engine as a process: gRPC on one loopback port, its clock on another.
  *
  * <p>Arguments: the gRPC port, the control port. {@code POST /clock} with a number of milliseconds as
- * its body moves time forward; any answer at all from {@code GET /ready} means the engine runs.
+ * its body moves time forward; any answer at all from {@code GET /ready} means the engine runs. {@code /records} gives
+ * the engine's log, one line of JSON a record, and {@link UserTaskRest} the calls of user tasks.
  */
 public final class EngineProcess {
 
@@ -19,15 +22,30 @@ public final class EngineProcess {
     int gatewayPort = Integer.parseInt(arguments[0]);
     int controlPort = Integer.parseInt(arguments[1]);
     // The engine asks gRPC for a server on all addresses; ours answers that question first.
-    ServerRegistry.getDefaultRegistry().register(new LoopbackServers());
+    var servers = new LoopbackServers();
+    ServerRegistry.getDefaultRegistry().register(servers);
     ZeebeTestEngine engine = EngineFactory.create(gatewayPort);
     engine.start();
-    serveControl(engine, controlPort);
+    serveControl(engine, servers, controlPort);
   }
 
-  private static void serveControl(ZeebeTestEngine engine, int port) throws IOException {
+  private static void serveControl(ZeebeTestEngine engine, LoopbackServers servers, int port) throws IOException {
     var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
     var server = HttpServer.create(address, 0);
+    // A completion waits for its listeners: another call must not wait behind it.
+    server.setExecutor(Executors.newCachedThreadPool(Thread.ofPlatform().daemon().factory()));
+    server.createContext(UserTaskRest.PATH, new UserTaskRest(engine, servers::log));
+    server.createContext(
+        "/records",
+        exchange -> {
+          try (exchange) {
+            var lines = new StringBuilder();
+            engine.getRecordStreamSource().getRecords().forEach(record -> lines.append(record.toJson()).append('\n'));
+            var bytes = lines.toString().getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(200, bytes.length == 0 ? -1 : bytes.length);
+            exchange.getResponseBody().write(bytes);
+          }
+        });
     server.createContext(
         "/clock",
         exchange -> {

@@ -1,6 +1,14 @@
 import io.camunda.zeebe.gateway.protocol.GatewayGrpc;
 import io.camunda.zeebe.gateway.protocol.GatewayOuterClass.ActivatedJob;
+import io.camunda.zeebe.gateway.protocol.GatewayOuterClass.CompleteJobRequest;
+import io.camunda.zeebe.gateway.protocol.GatewayOuterClass.CompleteJobResponse;
 import io.camunda.zeebe.gateway.protocol.GatewayOuterClass.StreamActivatedJobsRequest;
+import io.camunda.zeebe.process.test.engine.EngineLog;
+import io.camunda.zeebe.protocol.impl.record.value.job.JobRecord;
+import io.camunda.zeebe.protocol.impl.record.value.job.JobResult;
+import io.camunda.zeebe.protocol.record.ValueType;
+import io.camunda.zeebe.protocol.record.intent.JobIntent;
+import io.camunda.zeebe.protocol.record.value.JobResultType;
 import io.grpc.BindableService;
 import io.grpc.ForwardingServerBuilder;
 import io.grpc.ServerBuilder;
@@ -12,8 +20,14 @@ import io.grpc.stub.StreamObserver;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
-/** gRPC servers that listen on loopback only and give the test gateway two manners of a real one. */
+/** gRPC servers that listen on loopback only and give the test gateway three manners of a real one. */
 final class LoopbackServers extends ServerProvider {
+  private volatile EngineLog log;
+
+  /** The log behind the gateway that was served last. */
+  EngineLog log() {
+    return log;
+  }
 
   @Override
   protected boolean isAvailable() {
@@ -30,7 +44,7 @@ final class LoopbackServers extends ServerProvider {
     return new Builder(port);
   }
 
-  private static final class Builder extends ForwardingServerBuilder<Builder> {
+  private final class Builder extends ForwardingServerBuilder<Builder> {
     private final NettyServerBuilder netty;
 
     Builder(int port) {
@@ -45,6 +59,7 @@ final class LoopbackServers extends ServerProvider {
     @Override
     public Builder addService(BindableService service) {
       var gateway = (GatewayGrpc.AsyncService) service;
+      log = EngineLog.of(service);
       var original = service.bindService();
       var improved = ServerServiceDefinition.builder(original.getServiceDescriptor());
       for (var method : original.getMethods()) {
@@ -59,11 +74,29 @@ final class LoopbackServers extends ServerProvider {
                   ServerCalls.asyncServerStreamingCall(
                       (StreamActivatedJobsRequest request, StreamObserver<ActivatedJob> jobs) ->
                           gateway.streamActivatedJobs(withTenant(request), jobs)));
+          case "CompleteJob" ->
+              improved.addMethod(
+                  GatewayGrpc.getCompleteJobMethod(),
+                  ServerCalls.asyncUnaryCall(
+                      (CompleteJobRequest request, StreamObserver<CompleteJobResponse> caller) -> {
+                        if (request.getResult().getDenied()) {
+                          deny(request, caller);
+                        } else {
+                          gateway.completeJob(request, caller);
+                        }
+                      }));
           default -> improved.addMethod(method);
         }
       }
       netty.addService(improved.build());
       return this;
+    }
+
+    /** The test gateway drops the result of a job; a listener's denial is written into the log as a real one does. */
+    private void deny(CompleteJobRequest request, StreamObserver<CompleteJobResponse> caller) {
+      var result = new JobResult().setDenied(true).setDeniedReason(request.getResult().getDeniedReason());
+      var record = new JobRecord().setResult(result.setType(JobResultType.USER_TASK));
+      log.write(request.getJobKey(), ValueType.JOB, JobIntent.COMPLETE, record, request, caller);
     }
 
     /** A real gateway reads "no tenant" as the default tenant; the test gateway would match no job. */

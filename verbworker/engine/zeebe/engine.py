@@ -30,6 +30,7 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_gateway import correlate
+from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls, denial
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
@@ -58,6 +59,7 @@ class ZeebeEngine:
         self._number: tuple[int, int, int] | None = None
         self._gateway = transport(connection, credentials, self._rest)
         self._offers = ClusterOffers(connection, credentials, self._rest)
+        self._tasks = UserTaskCalls(self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -186,6 +188,22 @@ class ZeebeEngine:
         """Deliver a message to a current subscriber; uses REST, the only API that offers it."""
         tenant = tenant_id or self._connection.tenant_id
         return await correlate(self._rest, name, correlation_key, dict(variables), tenant)
+
+    async def complete_user_task(self, key: int) -> None:
+        """Complete a native user task over REST; the call waits for its listeners."""
+        await self._tasks.complete(key)
+
+    async def assign_user_task(self, key: int, assignee: str, *, override: bool = False) -> None:
+        """Assign a native user task over REST."""
+        await self._tasks.assign(key, assignee, override=override)
+
+    async def unassign_user_task(self, key: int) -> None:
+        """Remove the assignee of a native user task over REST."""
+        await self._tasks.unassign(key)
+
+    async def deny(self, job_key: int, reason: str) -> None:
+        """Complete a task listener's job with a no and its reason."""
+        await self._send("CompleteJob", denial(job_key, reason))
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""

@@ -33,8 +33,8 @@ class ModelLinter:
         return report if self._known is None else self._known.forgive(report)
 
     @property
-    def engine(self) -> tuple[int, int]:
-        """Return the engine that the project's models are for."""
+    def engine_version(self) -> tuple[int, int]:
+        """Return the engine that models must deploy on; it decides the form of user tasks, here and in weaving."""
         return self._linter.project.settings.engine_version
 
     def is_plain(self, name: str) -> bool:

@@ -36,7 +36,9 @@ class HumanGate:
     entry_id: UUID
     instance_uid: UUID
     engine_id: str
-    job_key: int
+    job_key: int | None
+    user_task_key: int | None
+    engine_assignee: str | None
     element_instance_key: int
     gate: str
     reason: str
@@ -59,11 +61,22 @@ class HumanGate:
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """A decision to send to the engine, and how often it was sent."""
+    """A decision to send to the engine, and how often it was sent. A native task has a key, any other a job."""
 
     token_id: UUID
-    job_key: int
+    job_key: int | None
     attempts: int
+    user_task_key: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unassigned:
+    """A native task whose assignee in the engine is not the person who claimed its gate here."""
+
+    token_id: UUID
+    user_task_key: int
+    claimed_by: str | None
+    engine_assignee: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ class GateStore:
         row = await self._database.fetchrow(query("gates", "get"), token_id, tenant_id)
         return None if row is None else _gate(row)
 
-    async def hold_in(self, connection: Connection, token_id: UUID, tenant_id: str) -> HumanGate | None:
+    async def hold_in(self, connection: Connection, token_id: UUID, tenant_id: str | None) -> HumanGate | None:
         """Return one gate, locked until the caller's transaction ends."""
         # Lock first, then read: after waiting for the lock we must see what the other transaction wrote.
         await connection.execute(query("gates", "hold"), token_id)
@@ -122,13 +135,35 @@ class GateStore:
         row = await connection.fetchrow(query("gates", "get"), token_id, None)
         return None if row is None else _gate(row)
 
+    async def hold_task_in(self, connection: Connection, engine_id: str, element_instance_key: int) -> HumanGate | None:
+        """Return the gate of a native user task, locked until the caller's transaction ends."""
+        token_id = await connection.fetchval(query("gates", "hold_task"), engine_id, element_instance_key)
+        return None if token_id is None else await self.get_in(connection, token_id)
+
+    async def name_task_in(self, connection: Connection, token_id: UUID, user_task_key: int) -> None:
+        """Store the engine's key of the task behind a gate."""
+        await connection.execute(query("gates", "name_task"), token_id, user_task_key)
+
+    async def take_in(self, connection: Connection, token_id: UUID, job_key: int) -> None:
+        """Store which listener job brought the decision of a gate."""
+        await connection.execute(query("gates", "take_in"), token_id, job_key)
+
+    async def tell_anew_in(self, connection: Connection, token_id: UUID) -> None:
+        """Have a decision sent again, because the engine has its task again."""
+        await connection.execute(query("gates", "tell_anew"), token_id)
+
+    async def assign_in(self, connection: Connection, token_id: UUID, assignee: str | None) -> None:
+        """Store the assignee that the engine has."""
+        await connection.execute(query("gates", "assign"), token_id, assignee)
+
     async def reopen_in(self, connection: Connection, token_id: UUID) -> bool:
         """Reopen a gate that was closed because its task was gone; False when it is open or closed otherwise."""
         return await connection.fetchval(query("gates", "reopen"), token_id) is not None
 
-    async def earlier(self, token: ParkedToken) -> Earlier | None:
+    async def earlier(self, token: ParkedToken, on: Connection | None = None) -> Earlier | None:
         """Return the gate, decided or open, that a new token's task may have had under another key."""
-        row = await self._database.fetchrow(
+        fetchrow = self._database.fetchrow if on is None else on.fetchrow
+        row = await fetchrow(
             query("gates", "earlier"),
             token.instance_uid,
             token.entry_id,
@@ -196,6 +231,15 @@ class GateStore:
                     detail={"gate": row["gate"], "decision": row["decision"], "by": row["decided_by"]},
                 )
         return None if row is None else row["answer"]
+
+    async def find_claims_to_send(self, engine_id: str, limit: int) -> list[Unassigned]:
+        """Return the claims and releases that an engine does not have yet."""
+        rows = await self._database.fetch(query("gates", "unassigned"), engine_id, limit)
+        return [value_of(Unassigned, row) for row in rows]
+
+    async def record_assignee(self, token_id: UUID, assignee: str | None) -> None:
+        """Store the assignee that the engine has accepted."""
+        await self._database.execute(query("gates", "assign"), token_id, assignee)
 
     # ---- gates the engine forgot ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
@@ -12,7 +12,6 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
     EngineUnavailable,
-    InvocationInvalid,
     JobGone,
     LeaseLost,
     NotFound,
@@ -24,23 +23,24 @@ from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
+from verbworker.work.gates.assignees import Assignees, tasks_of
+from verbworker.work.gates.gate_writes import (
+    CLAIMED_FOR,
+    LONGEST_WORD,
+    GateWrites,
+    PersonsWord,
+    require_choice,
+    require_open,
+    require_readable,
+)
 from verbworker.work.jobs.lease_tokens import redeliver
 
 _log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-_LONGEST_WORD = 200  # characters of a decision or a name
-_LONGEST_REASON = 4000  # characters; people write them
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
-_CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
-_CLOSED = {
-    "fired": "its time was up",
-    "ended": "the entry has ended",
-    "gone": "the process no longer waited there",
-    "resumed": "the work went on without it",
-}
 
 
 class Teller:
@@ -64,8 +64,8 @@ class Teller:
         return self._engine.engine_id
 
     async def again(self, token_id: UUID, job_key: int, lease_token: str | None = None) -> str | None:
-        """Resend a decision, because an earlier attempt may have been lost."""
-        await self._book.count_telling(token_id, patience=_CLAIMED_FOR)
+        """Resend a decision to a job, because an earlier attempt may have been lost."""
+        await self._book.count_telling(token_id, patience=CLAIMED_FOR)
         return await self.tell(Untold(token_id, job_key, attempts=2), lease_token)
 
     async def tell(self, untold: Untold, lease_token: str | None = None) -> str | None:
@@ -74,7 +74,7 @@ class Teller:
         A leased task is delivered again first: the worker that gets it sends the decision with its token.
         """
         try:
-            await self._complete(untold.job_key, lease_token)
+            await self._complete(untold, lease_token)
         except JobGone:
             return await self._record_answer(untold, gone=True)
         except LeaseLost:
@@ -82,24 +82,28 @@ class Teller:
             await self._postpone(untold)
             return None
         except EngineError as error:
-            self._say("decision not sent yet; it will be sent again", untold.job_key, error)
+            self._say("decision not sent yet; it will be sent again", untold, error)
             await self._postpone(untold)
             return None
         return await self._record_answer(untold, gone=False)
 
-    async def _complete(self, job_key: int, lease_token: str | None) -> None:
-        try:
-            await self._engine.complete(job_key, {}, lease_token=lease_token)
-        except LeaseLost:
-            await redeliver(self._engine, job_key)
-            raise
+    async def _complete(self, untold: Untold, lease_token: str | None) -> None:
+        if untold.user_task_key is not None:
+            # The engine asks our own listener meanwhile, which finds the decision stored and agrees.
+            await tasks_of(self._engine).complete_user_task(untold.user_task_key)
+        elif untold.job_key is not None:
+            try:
+                await self._engine.complete(untold.job_key, {}, lease_token=lease_token)
+            except LeaseLost:
+                await redeliver(self._engine, untold.job_key)
+                raise
 
     async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
         try:
             return await self._book.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
-            self._say("answer of the engine not stored; the decision will be sent again", untold.job_key, error)
+            self._say("answer of the engine not stored; the decision will be sent again", untold, error)
             return None
 
     async def _postpone(self, untold: Untold) -> None:
@@ -107,13 +111,14 @@ class Teller:
         try:
             await self._book.postpone(untold.token_id, by=pause)
         except StoreError as error:
-            self._say("decision not postponed; it will be sent again later", untold.job_key, error)
+            self._say("decision not postponed; it will be sent again later", untold, error)
 
-    def _say(self, words: str, job_key: int, error: Exception) -> None:
+    def _say(self, words: str, untold: Untold, error: Exception) -> None:
         if self._report is not None and is_away(error):
             self._report(error)
         else:
-            _log.warning(words, extra={"job_key": job_key, "reason": str(error)})
+            keys = {"job_key": untold.job_key, "user_task_key": untold.user_task_key}
+            _log.warning(words, extra={**keys, "reason": str(error)})
 
     async def probe(self, gate: Silent, timeout_ms: int, lease_token: str | None = None) -> bool:
         """Ask whether the engine still waits at a gate. If its task is gone, close it and note that in the runbook."""
@@ -155,12 +160,16 @@ class GateRelay:
         half = timeout.total_seconds() / 2
         self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
         self._teller = Teller(database, engine, report=self.service.report)
+        self._assignees = Assignees(database, engine, report=self.service.report)
 
     async def drain(self) -> int:
-        """Send each due decision to the engine once; return how many there were."""
-        due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        """Send each due decision and each claim to the engine once; return how many there were."""
+        due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=CLAIMED_FOR)
         await self.service.for_each(due, _CONCURRENT_CALLS, self._teller.tell)
-        return len(due)
+        claims = await self._book.find_claims_to_send(self._teller.engine_id, _CONCURRENT_CALLS)
+        sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
+        # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
+        return len(due) + sent.count(True)
 
     async def probe(self) -> int:
         """Check the gates whose task was not redelivered in time; return how many of them are gone."""
@@ -178,7 +187,7 @@ class Gates:
     def __init__(self, database: Database, engine: Engine | None = None) -> None:
         self._database = database
         self._book = GateStore(database)
-        self._runbook = Runbook(database)
+        self._writes = GateWrites(database)
         self._teller = None if engine is None else Teller(database, engine)
 
     async def list(
@@ -209,24 +218,20 @@ class Gates:
 
     async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect."""
-        require_text("the name of who takes it", by, _LONGEST_WORD)
+        require_text("the name of who takes it", by, LONGEST_WORD)
 
         async def claim(connection: Connection, held: HumanGate) -> None:
             if held.claimed_by is None:
-                at = await self._book.claim_in(connection, held.token_id, by)
-                await self._tell(connection, held, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
+                await self._writes.claim_in(connection, held, by)
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, by, claim)
 
     async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Release a gate, no matter who claimed it: others must be able to when that person is away."""
-        require_text("the name of who gives it back", by, _LONGEST_WORD)
+        require_text("the name of who gives it back", by, LONGEST_WORD)
 
         async def release(connection: Connection, held: HumanGate) -> None:
-            if held.claimed_by is not None and held.claimed_at is not None:
-                await self._book.release_in(connection, held.token_id)
-                once = f"released:{held.claimed_at.timestamp()}"
-                await self._tell(connection, held, Kind.GATE_RELEASED, once, by=by, had=held.claimed_by)
+            await self._writes.release_in(connection, held, by)
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
 
@@ -238,27 +243,20 @@ class Gates:
         Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
         or claimed by another person, and `NotFound`. The returned gate shows whether the engine has the decision.
         """
-        require_text("the decision", decision, _LONGEST_WORD)
-        require_text("the name of who decides", by, _LONGEST_WORD)
-        require_text("the reason", reason, _LONGEST_REASON, empty=True)
+        require_readable(PersonsWord(decision, reason, by))
         found = await self.find(where, tenant_id, gate=gate)
         tells = self._teller is not None and self._teller.engine_id == found.engine_id
 
         async def decide(connection: Connection, held: HumanGate) -> None:
-            if held.decisions and decision not in held.decisions:
-                raise InvocationInvalid(f"{held.gate} takes {', '.join(held.decisions)}, and not {decision!a}")
-            telling = _CLAIMED_FOR if tells else None
-            kept = await self._book.decide_in(connection, held.token_id, decision, reason, by, telling=telling)
-            if kept is None or not await self._book.close_in(connection, held.token_id, closed_as="decided"):
-                raise RequestConflict(f"{held.gate} was decided before")
-            said = {"decision": decision, "reason": reason, "by": by}
-            await self._tell(connection, held, Kind.GATE_DECIDED, "decided", **said)
-            await self._tell(connection, held, Kind.RESUMED, "resumed", wait="human_gate")
+            require_choice(held, decision)
+            telling = CLAIMED_FOR if tells else None
+            await self._writes.decide_in(connection, held, PersonsWord(decision, reason, by), telling=telling)
 
         decided = await self._at(found.token_id, tenant_id, by, decide)
         if self._teller is None or not tells:
             return decided
-        await self._teller.tell(Untold(decided.token_id, decided.job_key, attempts=1))
+        told = Untold(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
+        await self._teller.tell(told)
         return await self._book.get(decided.token_id) or decided
 
     async def _at(
@@ -273,42 +271,9 @@ class Gates:
         async def act_once() -> None:
             async with self._database.transaction() as connection:
                 held = await self._book.hold_in(connection, token_id, tenant_id)
-                await act(connection, _open(held, token_id, by))
+                await act(connection, require_open(held, token_id, by))
 
         await TRANSACTION.run(act_once)
         gate = await self._book.get(token_id, tenant_id)
         assert gate is not None, "gates are never deleted"
         return gate
-
-    async def _tell(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
-        await self._runbook.append_in(
-            connection,
-            gate.entry_id,
-            kind,
-            once=f"{once}:{gate.element_instance_key}",
-            detail={"gate": gate.gate, "token_id": str(gate.token_id), **detail},
-        )
-
-
-def _open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
-    """Return the gate if it still waits and no other person has claimed it."""
-    if gate is None:
-        raise NotFound(f"there is no gate {token_id}")
-    if gate.verdict is not None:
-        made = gate.verdict
-        raise RequestConflict(
-            f"{gate.gate} of entry {gate.entry_id} is decided: {made.by} said {made.decision!a} at {_moment(made.at)}"
-        )
-    if gate.closed_at is not None:
-        why = _CLOSED.get(gate.closed_as or "", "it waits no more")
-        raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
-    if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
-        raise RequestConflict(
-            f"{gate.gate} of entry {gate.entry_id} is claimed by {gate.claimed_by}"
-            f" since {_moment(gate.claimed_at)}; it can be released"
-        )
-    return gate
-
-
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -5,7 +5,6 @@ import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from uuid import UUID
 
 from verblint.contracts.contract import Gate
 from verbworker.contract.registry import Registry
@@ -14,12 +13,13 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import PermanentContract, StoreConflict
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
-from verbworker.runbook.event import Kind, ParkedToken, Wait
+from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.gates import Earlier, GateStore, Silent
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Connection, Database
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.work.gates.decide import Teller
+from verbworker.work.gates.gate_writes import GateWrites
 from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import InternalJobs, JobVisit, with_texts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
@@ -27,7 +27,14 @@ from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 _log = logging.getLogger(__name__)
 
 USER_TASK = "io.camunda.zeebe:userTask"
-_PLAIN = {"assignee": "assignee", "dueDate": "due", "followUpDate": "follow_up", "formKey": "form"}
+_PLAIN = {
+    "assignee": "assignee",
+    "dueDate": "due",
+    "followUpDate": "follow_up",
+    "formKey": "form",
+    "priority": "priority",
+}
+_USUAL_PRIORITY = "50"  # the engine's default, which tells a reader nothing
 _LISTS = {"candidateGroups": "groups", "candidateUsers": "users"}
 
 
@@ -51,6 +58,7 @@ class GateJobs:
         self._database = database
         self._book = GateStore(database)
         self._runbook = Runbook(database)
+        self._writes = GateWrites(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._visits = VisitIdentity(self._deployments)
         self._teller = Teller(database, engine)
@@ -77,20 +85,13 @@ class GateJobs:
             return True
         # A model that was not deployed by us has no recorded waits.
         waits = await self._deployments.waits(job.process_definition_key) or {}
-        token = self._token(visit, self._gate(job, workflow, waits))
+        token = gate_token(visit, gate_of(job, workflow, waits))
+        token = replace(token, engine_id=self._engine.engine_id, job_key=job.key)
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
         same = await self._visits.identify(job, visit.reserved.hash)
         await self._park(job, replace(token, due=ends, input_hash=same))
         # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
         return True
-
-    def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
-        """Return a task's gate: as the contract declares it, else as the model names it, accepting any decision."""
-        declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
-        if declared is not None:
-            return declared
-        named = waits[job.element_id].gate if job.element_id in waits else None
-        return Gate(named or f"Update_{job.element_id}", job.element_id)
 
     async def _park(self, job: Job, token: ParkedToken) -> None:
         earlier = None if token.input_hash is None else await self._book.earlier(token)
@@ -103,7 +104,7 @@ class GateJobs:
             is_ours = standing is not None and standing.entry_id == token.entry_id
             is_back = is_ours and verdict is None and await self._book.reopen_in(connection, token_id)
             if is_new or is_back:
-                await self._tell(connection, job, token, token_id, is_back=is_back)
+                await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
         if verdict is not None:
             await self._teller.again(token_id, job.key, job.lease_token)
         elif is_new or is_back:
@@ -112,13 +113,6 @@ class GateJobs:
             await self._teller.probe(gate_now, job.timeout_ms, job.lease_token)
         else:
             await self._jobs.extend(job, job.timeout_ms)
-
-    async def _tell(
-        self, connection: Connection, job: Job, token: ParkedToken, token_id: UUID, *, is_back: bool
-    ) -> None:
-        once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
-        said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
-        await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
 
     async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
@@ -133,19 +127,30 @@ class GateJobs:
         if gate is not None and gate.verdict is not None:
             await self._teller.again(gate.token_id, job.key, job.lease_token)
 
-    def _token(self, visit: JobVisit, gate: Gate) -> ParkedToken:
-        return replace(
-            visit.token(Wait.HUMAN_GATE, f"Awaiting {gate.audience or gate.name}"),
-            engine_id=self._engine.engine_id,
-            gate=gate.name,
-            job_key=visit.job.key,
-            detail={"decisions": list(gate.decisions), **asked_of(visit.job)},
-        )
+
+def gate_of(job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
+    """Return a task's gate: as the contract declares it, else as the model names it, accepting any decision."""
+    declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
+    if declared is not None:
+        return declared
+    named = waits[job.element_id].gate if job.element_id in waits else None
+    return Gate(named or f"Update_{job.element_id}", job.element_id)
+
+
+def gate_token(visit: JobVisit, gate: Gate) -> ParkedToken:
+    """Return the wait of an entry at a gate."""
+    return replace(
+        visit.token(Wait.HUMAN_GATE, f"Awaiting {gate.audience or gate.name}"),
+        gate=gate.name,
+        detail={"decisions": list(gate.decisions), **asked_of(visit.job)},
+    )
 
 
 def asked_of(job: Job) -> dict[str, object]:
     """Return assignees, due dates and form, as the engine puts them into the task's headers."""
     given = {name.removeprefix("io.camunda.zeebe:"): value for name, value in job.headers.items()}
+    if given.get("priority") == _USUAL_PRIORITY:
+        del given["priority"]
     plain: dict[str, object] = {ours: given[theirs] for theirs, ours in _PLAIN.items() if given.get(theirs)}
     return plain | {ours: _names(given[theirs]) for theirs, ours in _LISTS.items() if given.get(theirs)}
 

@@ -302,7 +302,7 @@ class ListenerJobs:
 
         async def settle() -> bool:
             # A worker that was suspended may have a job that the engine lost meanwhile, with the event it reports.
-            if _is_late(job) and not await self.has(job):
+            if is_late(job) and not await self.has(job):
                 return True
             if await self._settle(job, act):
                 await self._engine.complete(job.key, {}, lease_token=job.lease_token)
@@ -351,7 +351,7 @@ class ListenerJobs:
         return True
 
 
-def _is_late(job: Job) -> bool:
+def is_late(job: Job) -> bool:
     """Return whether the job's first timeout is over, as far as our clock and the engine's agree."""
     return datetime.now(UTC).timestamp() * 1000 - job.activated_ms > first_timeout_ms(job.timeout_ms)
 

@@ -57,10 +57,10 @@ def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -
     refusals: list[str] = []
     for model in models:
         try:
-            is_plain = lint.is_plain(model.name)
-            woven = (
-                take_plain(model.content, registry) if is_plain else weave(model.content, registry, engine=lint.engine)
-            )
+            if lint.is_plain(model.name):
+                woven = take_plain(model.content, registry)
+            else:
+                woven = weave(model.content, registry, engine=lint.engine_version)
             ready.append(Ready(woven, model.name, sha256(model.content).digest()))
         except Refused as refusal:
             missing = [] if lint.is_plain(model.name) else _missing_verbs(model, registry)

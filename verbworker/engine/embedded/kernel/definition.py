@@ -25,6 +25,7 @@ from verblint.feel.condition import Test
 from verblint.feel.grammar import ConditionError, parse
 from verbworker.engine.embedded.kernel.user_task_headers import read_headers
 from verbworker.errors import CommandInvalid
+from verbworker.job.job import ENTRY_ID
 
 USER_TASK = "io.camunda.zeebe:userTask"
 _RETRIES = 3  # as Zeebe has it
@@ -179,7 +180,7 @@ class _Compiling:
             raise self._refusal(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
         if any(child.local == "standardLoopCharacteristics" for child in node.element.children):
             raise self._refusal(node, "is a loop of its own; draw the loop with a gateway over a flag")
-        if node.binding.mappings:
+        if node.binding.mappings and not self._is_woven_task(node):
             raise self._refusal(node, "maps variables; a hollow model maps none")
         act, wait = self._act(node)
         undone = next((b for b in scope.boundaries(node) if b.is_compensation_boundary), None)
@@ -299,11 +300,13 @@ class _Compiling:
             raise CommandInvalid(f"{self._name}: {scope_id} has no start event")
         return plain
 
+    def _is_woven_task(self, node: FlowNode) -> bool:
+        """Return whether a native user task maps only what weaving adds, which changes no variable."""
+        return node.binding.is_user_task and all(mapping.target == ENTRY_ID for mapping in node.binding.mappings)
+
     def _job_type(self, node: FlowNode) -> str:
         if node.kind is NodeKind.USER_TASK:
-            if node.binding.is_user_task:
-                raise self._refusal(node, "is a native user task; leave out zeebe:userTask")
-            return USER_TASK
+            return USER_TASK  # native or not: there is no task list here, so the job is the task
         if not node.binding.job_type:
             raise self._refusal(node, "has no literal job type; write one, the name of its verb")
         return node.binding.job_type

@@ -8,7 +8,7 @@ from typing import Any
 from verblint.bpmn.element import BPMN, ZEEBE, Element
 
 PREFIX = "io.camunda.zeebe:"
-_PLAIN = ("assignee", "formKey")
+_PLAIN = ("assignee", "formKey", "priority")
 _NAMES = ("candidateGroups", "candidateUsers")
 _DATES = ("dueDate", "followUpDate")
 
@@ -18,9 +18,12 @@ def read_headers(task: Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for holder in task.children:
         if holder.local == "extensionElements" and holder.namespace == BPMN:
-            for extension in holder.children:
-                if extension.namespace == ZEEBE:
-                    found |= {name: text for name, text in extension.values.items() if text and name in _WRITE}
+            extensions = [extension for extension in holder.children if extension.namespace == ZEEBE]
+            for extension in extensions:
+                found |= {name: text for name, text in extension.values.items() if text and name in _WRITE}
+            # Only native tasks have a priority.
+            if not any(extension.local == "userTask" for extension in extensions):
+                found.pop("priority", None)
     return {PREFIX + name: _WRITE[name](text) for name, text in found.items()}
 
 

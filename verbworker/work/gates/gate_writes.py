@@ -1,0 +1,132 @@
+"""What is written at a gate, with its events in the same commit: a claim, a release, the one decision.
+
+People act here and in the engine's task list. Both go through these writes, so that the runbook reads the same.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from verbworker.contract.text import require_text
+from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
+from verbworker.job.job import Job
+from verbworker.runbook.event import Kind, ParkedToken
+from verbworker.stores.cases.gates import GateStore, HumanGate
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+
+LONGEST_WORD = 200  # characters of a decision or a name
+_LONGEST_REASON = 4000  # characters; people write them
+CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
+_CLOSED = {
+    "fired": "its time was up",
+    "ended": "the entry has ended",
+    "gone": "the process no longer waited there",
+    "canceled": "the process withdrew it",
+    "resumed": "the work went on without it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PersonsWord:
+    """A decision as a person made it."""
+
+    decision: str
+    reason: str
+    by: str
+
+
+class GateWrites:
+    """Writes to a locked gate, and appends the events."""
+
+    def __init__(self, database: Database) -> None:
+        self._book = GateStore(database)
+        self._runbook = Runbook(database)
+
+    async def open_in(
+        self, connection: Connection, job: Job, token: ParkedToken, token_id: UUID, *, is_back: bool
+    ) -> None:
+        """Tell that an entry waits at a gate; with `is_back` once more, because the engine waits there again."""
+        once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
+        said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
+        await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
+
+    async def claim_in(self, connection: Connection, gate: HumanGate, by: str) -> None:
+        """Record who claims a gate."""
+        at = await self._book.claim_in(connection, gate.token_id, by)
+        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
+
+    async def release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
+        """Clear the claim of a gate, if it has one."""
+        if gate.claimed_by is not None and gate.claimed_at is not None:
+            await self._book.release_in(connection, gate.token_id)
+            once = f"released:{gate.claimed_at.timestamp()}"
+            why = {"reason": reason} if reason else {}
+            await self._append(connection, gate, Kind.GATE_RELEASED, once, by=by, had=gate.claimed_by, **why)
+
+    async def decide_in(
+        self, connection: Connection, gate: HumanGate, word: PersonsWord, *, telling: timedelta | None
+    ) -> None:
+        """Store the decision of an open gate and close it; `RequestConflict` if it has one.
+
+        With `telling` the caller informs the engine within that time, else a relay does.
+        """
+        kept = await self._book.decide_in(
+            connection, gate.token_id, word.decision, word.reason, word.by, telling=telling
+        )
+        if kept is None or not await self._book.close_in(connection, gate.token_id, closed_as="decided"):
+            raise RequestConflict(f"{gate.gate} was decided before")
+        said = {"decision": word.decision, "reason": word.reason, "by": word.by}
+        await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **said)
+        await self._append(connection, gate, Kind.RESUMED, "resumed", wait="human_gate")
+
+    async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_told: bool) -> None:
+        """Close a gate because the engine withdrew its task; with `is_told`, another event says why."""
+        if await self._book.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
+            await self._append(connection, gate, Kind.GATE_GONE, "gone")
+
+    async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
+        await self._runbook.append_in(
+            connection,
+            gate.entry_id,
+            kind,
+            once=f"{once}:{gate.element_instance_key}",
+            detail={"gate": gate.gate, "token_id": str(gate.token_id), **detail},
+        )
+
+
+def require_readable(word: PersonsWord) -> None:
+    """Raise `InvocationInvalid` unless a decision is text of a length that people read."""
+    require_text("the decision", word.decision, LONGEST_WORD)
+    require_text("the name of who decides", word.by, LONGEST_WORD)
+    require_text("the reason", word.reason, _LONGEST_REASON, empty=True)
+
+
+def require_choice(gate: HumanGate, decision: str) -> None:
+    """Raise `InvocationInvalid` for a decision that the gate does not accept."""
+    if gate.decisions and decision not in gate.decisions:
+        raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision!a}")
+
+
+def require_open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
+    """Return the gate if it still waits and no other person has claimed it."""
+    if gate is None:
+        raise NotFound(f"there is no gate {token_id}")
+    if gate.verdict is not None:
+        made = gate.verdict
+        raise RequestConflict(
+            f"{gate.gate} of entry {gate.entry_id} is decided: {made.by} said {made.decision!a} at {_moment(made.at)}"
+        )
+    if gate.closed_at is not None:
+        why = _CLOSED.get(gate.closed_as or "", "it waits no more")
+        raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
+    if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
+        raise RequestConflict(
+            f"{gate.gate} of entry {gate.entry_id} is claimed by {gate.claimed_by}"
+            f" since {_moment(gate.claimed_at)}; it can be released"
+        )
+    return gate
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

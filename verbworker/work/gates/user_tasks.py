@@ -1,0 +1,274 @@
+"""The handlers of native user tasks: each change of a task reaches its gate through a task listener.
+
+`creating` opens the gate, `assigning` mirrors its claim, `completing` takes a decision that was made in the engine's
+task list, `canceling` closes the gate. The engine waits for each answer; `completing` and `assigning` may deny.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import OWN_ACTION, Engine
+from verbworker.errors import (
+    InvocationInvalid,
+    NotFound,
+    PermanentContract,
+    RequestConflict,
+    StoreConflict,
+    TransientInfrastructure,
+)
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID, Job
+from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
+from verbworker.model.waits import due, ends
+from verbworker.runbook.event import ParkedToken
+from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.deployments import Deployments
+from verbworker.work.gates.assignees import ENGINE_PERSON, tasks_of
+from verbworker.work.gates.gate_jobs import gate_of, gate_token
+from verbworker.work.gates.gate_writes import (
+    CLAIMED_FOR,
+    GateWrites,
+    PersonsWord,
+    require_choice,
+    require_open,
+    require_readable,
+)
+from verbworker.work.jobs.step_guard import VisitIdentity
+from verbworker.work.listeners.job_handler import (
+    InternalJobs,
+    JobHandler,
+    JobVisit,
+    ListenerJobs,
+    ListenerKind,
+    is_late,
+    with_texts,
+)
+from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
+
+_log = logging.getLogger(__name__)
+
+_HEADERS = "io.camunda.zeebe:"
+_IDENTITY = (ENTRY_ID, INSTANCE_UID, TENANT_ID)
+
+Change = Callable[[Connection, Job, HumanGate | None], Awaitable[bool]]
+"""Applies a change of a task to its gate; returns whether it brought the decision. Raises what is denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskListenerKind:
+    """The handler of one event of native user tasks."""
+
+    type: str
+    tasks: "UserTaskJobs"
+    change: Change
+    concurrency: int = 16
+    timeout: timedelta | None = None
+    variables: tuple[str, ...] = _IDENTITY
+
+    async def serve(self, job: Job) -> bool:
+        """Serve one delivery; return False if it must be redelivered."""
+        return await self.tasks.serve(job, self.change)
+
+
+class UserTaskJobs:
+    """Keeps gates and native user tasks in step.
+
+    The gate of a task is found by the engine's keys, never by variables: a completion may bring variables of any name.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        database: Database,
+        reception: ListenerJobs,
+        *,
+        identity: InstanceIdentity | None = None,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._database = database
+        self._reception = reception
+        self._book = GateStore(database)
+        self._runbook = Runbook(database)
+        self._writes = GateWrites(database)
+        self._deployments = Deployments(database, engine_id=engine.engine_id)
+        self._visits = VisitIdentity(self._deployments)
+        self._jobs = InternalJobs(database, engine, identity)
+
+    def handlers(self) -> list[JobHandler]:
+        """Return the handlers of all task listeners."""
+        told = (*_IDENTITY, DECISION, REASON)
+        return [
+            ListenerKind(CREATING, self._reception, self.open, variables=with_texts(self._registry)),
+            TaskListenerKind(ASSIGNING, self, self.assign),
+            TaskListenerKind(COMPLETING, self, self.decide, variables=told),
+            TaskListenerKind(CANCELING, self, self.withdraw),
+        ]
+
+    async def serve(self, job: Job, change: Change) -> bool:
+        """Apply a change to the gate and answer the engine; return False if the job must be redelivered."""
+
+        async def deny(error: PermanentContract) -> bool:
+            await tasks_of(self._engine).deny(job.key, str(error))
+            return True
+
+        return await self._jobs.serve(job, partial(self._settle, job, change), refuse=deny)
+
+    async def _settle(self, job: Job, change: Change) -> bool:
+        # A worker that was suspended may have a job that the engine lost meanwhile, with the change it asks about.
+        if is_late(job) and not await has_job(self._engine, job):
+            return True
+        try:
+            async with self._database.transaction() as connection:
+                gate = await self._book.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
+                is_decision = await change(connection, job, gate)
+        except (InvocationInvalid, NotFound, RequestConflict) as no:
+            _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
+            await tasks_of(self._engine).deny(job.key, str(no))
+            return True
+        await self._engine.complete(job.key, {})
+        if is_decision and gate is not None:
+            await self._book.record_answer(gate.token_id, gone=False)
+        return True
+
+    # ---- creating ---------------------------------------------------------------------------------------------------
+
+    async def open(self, connection: Connection, visit: JobVisit) -> bool:
+        """Park the entry at the gate of a task that is about to be created."""
+        job = visit.job
+        workflow = self._registry.workflows.get(visit.instance.verb)
+        if workflow is None or workflow.process != job.process_id:
+            raise TransientInfrastructure(f"the verb {visit.instance.verb} is unknown here", code="VerbUnknown")
+        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        token = replace(
+            gate_token(visit, gate_of(job, workflow, waits)),
+            due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
+            input_hash=await self._visits.identify(job, visit.reserved.hash, connection),
+        )
+        earlier = None if token.input_hash is None else await self._book.earlier(token, connection)
+        if earlier is None:
+            await self._park(connection, job, token)
+        elif await self._reception.has(job):  # a late delivery of a task that was lost moves nothing
+            await self._move(connection, job, token, earlier)
+        return True
+
+    async def _park(self, connection: Connection, job: Job, token: ParkedToken) -> None:
+        token_id, is_new = await self._runbook.park_in(connection, token)
+        standing = None if is_new else await self._book.get_in(connection, token_id)
+        is_ours = standing is not None and standing.entry_id == token.entry_id
+        is_decided = standing is not None and standing.verdict is not None
+        is_back = is_ours and not is_decided and await self._book.reopen_in(connection, token_id)
+        await self._book.name_task_in(connection, token_id, _task_key(job))
+        if is_decided:
+            await self._book.tell_anew_in(connection, token_id)
+        elif is_new or is_back:
+            await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
+
+    async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: Earlier) -> None:
+        """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
+        if not await self._book.move_in(connection, earlier, token):
+            raise StoreConflict("the gate is being moved by another worker")
+        await self._book.name_task_in(connection, earlier.token_id, _task_key(job))
+        gate = await self._book.get_in(connection, earlier.token_id)
+        if gate is not None and gate.verdict is not None:
+            await self._book.tell_anew_in(connection, gate.token_id)
+        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
+        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+
+    # ---- assigning --------------------------------------------------------------------------------------------------
+
+    async def assign(self, connection: Connection, job: Job, gate: HumanGate | None) -> bool:
+        """Mirror an assignment that was made in the engine; deny one of a gate that another person just claimed here.
+
+        A claim that the engine does not have yet differs from the assignee that it had.
+        """
+        assignee = _header(job, "assignee")
+        if gate is None or gate.closed_at is not None:
+            return False
+        is_pending = gate.claimed_by != gate.engine_assignee
+        if is_pending and not _is_own(job) and assignee is not None:
+            require_open(gate, gate.token_id, assignee)
+        await self._book.assign_in(connection, gate.token_id, assignee)
+        if is_pending or gate.claimed_by == assignee:
+            return False
+        if assignee is None:
+            await self._writes.release_in(connection, gate, ENGINE_PERSON)
+        else:
+            await self._writes.claim_in(connection, gate, assignee)
+        return False
+
+    # ---- completing -------------------------------------------------------------------------------------------------
+
+    async def decide(self, connection: Connection, job: Job, gate: HumanGate | None) -> bool:
+        """Take a decision from the task list, or let our own completion of a decided gate pass."""
+        if gate is None:
+            raise NotFound("the runtime does not know this task yet; try again in a moment")
+        _require_own_identity(job, gate)
+        if gate.verdict is not None and _is_own(job):
+            return False
+        if gate.verdict is not None and gate.job_key == job.key:
+            return True  # its answer was lost, and the job is delivered again
+        word = _word(job, require_open(gate, gate.token_id, _header(job, "assignee")))
+        require_readable(word)
+        require_choice(gate, word.decision)
+        await self._book.take_in(connection, gate.token_id, job.key)
+        # Our answer to this job tells the engine; if it gets lost, a relay completes the task.
+        await self._writes.decide_in(connection, gate, word, telling=CLAIMED_FOR)
+        return True
+
+    # ---- canceling --------------------------------------------------------------------------------------------------
+
+    async def withdraw(self, connection: Connection, job: Job, gate: HumanGate | None) -> bool:
+        """Close the gate of a task that the engine withdraws."""
+        if gate is None or gate.closed_at is not None:
+            return False
+        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        # An event that interrupts the task is told by its own listener, and a cancellation by its result.
+        is_interruptible = any(one.interrupting and ends(waits, key, job.element_id) for key, one in waits.items())
+        is_told = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)
+        await self._writes.withdraw_in(connection, gate, is_told=is_told)
+        return False
+
+
+def _task_key(job: Job) -> int:
+    key = _header(job, "userTaskKey")
+    if key is None or not key.isdecimal():
+        raise TransientInfrastructure("the engine did not name the key of a user task", code="TaskKeyMissing")
+    return int(key)
+
+
+def _header(job: Job, name: str) -> str | None:
+    value = job.headers.get(f"{_HEADERS}{name}")
+    return str(value) if value else None
+
+
+def _is_own(job: Job) -> bool:
+    return _header(job, "action") == OWN_ACTION
+
+
+def _require_own_identity(job: Job, gate: HumanGate) -> None:
+    """Raise for a completion with variables of ours: the mapping that keeps all others local writes one of them."""
+    own = {ENTRY_ID: gate.entry_id, INSTANCE_UID: gate.instance_uid, TENANT_ID: gate.tenant_id}
+    for name, value in own.items():
+        if job.variables.get(name, str(value)) != str(value):
+            raise InvocationInvalid(f"{name} is the runtime's own variable; complete the task without it")
+
+
+def _word(job: Job, gate: HumanGate) -> PersonsWord:
+    """Return what a person decided in the task list, as its variables tell."""
+    decision, reason = job.variables.get(DECISION), job.variables.get(REASON)
+    takes = f", one of {', '.join(gate.decisions)}" if gate.decisions else ""
+    if not isinstance(decision, str) or not decision:
+        raise InvocationInvalid(f"{gate.gate} needs a decision: set the variable {DECISION}{takes}")
+    if not isinstance(reason, str | None):
+        raise InvocationInvalid(f"the variable {REASON} must be text")
+    assignee = _header(job, "assignee")
+    if assignee is None:
+        raise InvocationInvalid(f"assign {gate.gate} to a person first: the runbook records who decided")
+    return PersonsWord(decision, reason or "", assignee)
