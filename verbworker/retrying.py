@@ -10,6 +10,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from verbworker.errors import (
+    Backpressure,
     EngineError,
     EngineUnavailable,
     NotFound,
@@ -157,6 +158,9 @@ DATABASE = Retries(is_database_away, Pauses())
 
 ENGINE = Retries(is_engine_away, Pauses())
 """For a command that the engine must get. The caller states how long to insist before a relay takes over."""
+
+BACKPRESSURE = Retries(lambda error: isinstance(error, Backpressure), Pauses(first=0.1, cap=1.0), tries=4)
+"""For a request that the cluster rejected unread because it is busy: four tries pause for 0.7 seconds at most."""
 
 DATABASE_OR_ENGINE = Retries(lambda error: is_database_away(error) or is_engine_away(error), Pauses())
 """For a question that either may answer."""

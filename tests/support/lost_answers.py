@@ -249,7 +249,7 @@ def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest:
     """
     listen(engine, losses)
     gateway, other = engine._gateway, engine._rest
-    send_grpc, send_rest, send_apart = gateway.send, other._send, apart.send
+    send_grpc, send_rest, send_apart = gateway.send, other.send, apart.send
 
     def over(proxy: GatewayProxy, words: bytes, send: Send) -> Strike:
         async def strike(loss: Loss, _: Send) -> Any:
@@ -275,13 +275,13 @@ def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest:
         strike = over(grpc, request.SerializeToString(), lambda: send_apart(rpc, request, **options))
         return await losses.over(call, job_key, lambda: send_grpc(rpc, request, **options), strike)
 
-    async def lossy_rest(method: str, path: str, header: Any, content: bytes | None = None) -> Any:
+    async def lossy_rest(method: str, path: str, content: bytes | None = None, **options: Any) -> Any:
         def send() -> Awaitable[Any]:
-            return send_rest(method, path, header, content)
+            return send_rest(method, path, content, **options)
 
         if content is None:
             return await send()
         return await losses.over("correlate", None, send, over(rest, content, send))
 
     gateway.send = lossy_grpc  # type: ignore[method-assign]  # the network of this test
-    other._send = lossy_rest  # type: ignore[method-assign]
+    other.send = lossy_rest  # type: ignore[method-assign]

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -13,6 +13,12 @@ from verbworker.http.address import require_safe
 
 if TYPE_CHECKING:
     import httpx
+
+# Tomcat, which Zeebe serves REST with, closes an idle connection after 20 s: ours are gone before, because a request
+# sent into a closing connection is lost without a sign whether it was read.
+_IDLE_S: Final = 10.0
+# A worker completes, extends and polls at the same time; more than this would only queue in the gateway.
+_MOST_CONNECTIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,7 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    is_whole: bool = True
 
     def json(self) -> Any:
         """Return the body as JSON, or None if it is not JSON."""
@@ -64,7 +71,7 @@ class HttpClient:
         import httpx
 
         client = httpx.AsyncClient(
-            verify=self._context(url),
+            verify=_context(url, self.ca, self.certificate, self.key),
             timeout=None,  # the deadline below counts for everything together, name resolution included
             trust_env=self.uses_proxy,
             follow_redirects=follow_redirects,
@@ -76,30 +83,100 @@ class HttpClient:
             httpx.URL(url).raw_host.decode().encode("idna")  # fails for a name that DNS does not allow
             request = client.stream(method, url, headers=plain, data=form, content=content)
             async with asyncio.timeout(self.timeout_s), client, request as answer:
-                return Reply(answer.status_code, answer.headers, await self._read(answer))
+                return Reply(answer.status_code, answer.headers, *await _read(answer, self.largest_answer))
         except httpx.HTTPError as error:
             raise ConnectionError(str(error) or type(error).__name__) from error
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ValueError("the address cannot be used") from error
 
-    async def _read(self, answer: "httpx.Response") -> bytes:
-        body = bytearray()
-        async for part in answer.aiter_raw():
-            body += part
-            if len(body) > self.largest_answer:
-                break
-        return bytes(body[: self.largest_answer])
 
-    def _context(self, url: str) -> ssl.SSLContext:
-        if not url.lower().startswith("https:"):
-            # Trusts no CA: reading the system's takes a while, and a plain address needs none.
-            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context = ssl.create_default_context()
-        if self.ca is not None:
-            context.load_verify_locations(cafile=self.ca)
-        if self.certificate is not None and self.key is not None:
-            context.load_cert_chain(self.certificate, self.key)
-        return context
+class HttpConnections:
+    """Connections to one base URL. Nothing is sent twice, and no redirect is followed."""
+
+    def __init__(
+        self,
+        url: str,
+        largest_answer: int,
+        *,
+        ca: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
+        self._url = url
+        self._largest_answer = largest_answer
+        self._tls = (ca, certificate, key)
+        self._client: httpx.AsyncClient | None = None
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        timeout_s: float,
+    ) -> Reply:
+        """Send one request. Raises `OSError` without an answer in time, `ValueError` for an unusable address."""
+        import httpx  # here: it takes 45 ms, and a worker that speaks gRPC alone needs none
+
+        # Without compression, the limit is that of the memory used.
+        plain = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
+        try:
+            client = self._open()
+            async with asyncio.timeout(timeout_s):
+                async with client.stream(method, f"{self._url}{path}", headers=plain, content=content) as answer:
+                    body, is_whole = await _read(answer, self._largest_answer)
+                    return Reply(answer.status_code, answer.headers, body, is_whole)
+        except httpx.HTTPError as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise ValueError("the address cannot be used") from error
+
+    async def close(self) -> None:
+        """Close every connection; the next request opens a new one."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _open(self) -> "httpx.AsyncClient":
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                verify=_context(self._url, *self._tls),
+                timeout=None,  # the deadline of a request counts for everything together, name resolution included
+                trust_env=False,  # a gateway is inside the network, or has an address of its own
+                follow_redirects=False,
+                limits=httpx.Limits(
+                    max_connections=_MOST_CONNECTIONS,
+                    max_keepalive_connections=_MOST_CONNECTIONS,
+                    keepalive_expiry=_IDLE_S,
+                ),
+            )
+        return self._client
+
+
+async def _read(answer: "httpx.Response", largest: int) -> tuple[bytes, bool]:
+    """Return the body up to `largest` bytes, and whether that is all of it."""
+    body = bytearray()
+    async for part in answer.aiter_raw():
+        body += part
+        if len(body) > largest:
+            break
+    return bytes(body[:largest]), len(body) <= largest
+
+
+def _context(url: str, ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
+    """Return the TLS settings for an address: the system's CAs and `ca`, with a client certificate if given."""
+    if not url.lower().startswith("https:"):
+        # Trusts no CA: reading the system's takes a while, and a plain address needs none.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.create_default_context()
+    if ca is not None:
+        context.load_verify_locations(cafile=ca)
+    if certificate is not None and key is not None:
+        context.load_cert_chain(certificate, key)
+    return context
 
 
 async def _check_address(request: "httpx.Request") -> None:

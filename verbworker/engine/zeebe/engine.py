@@ -15,7 +15,8 @@ from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
-from verbworker.engine.zeebe.rest import Rest
+from verbworker.engine.zeebe.rest_client import RestClient
+from verbworker.engine.zeebe.rest_messages import correlate
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
@@ -35,7 +36,7 @@ class ZeebeEngine:
         self._engine_id = engine_id
         credentials = access(connection)
         self._gateway = Gateway(connection, credentials)
-        self._rest = Rest(connection, credentials)
+        self._rest = RestClient(connection, credentials)
 
     @property
     def engine_id(self) -> str:
@@ -153,7 +154,7 @@ class ZeebeEngine:
     ) -> int | None:
         """Deliver a message to a current subscriber; uses REST, the only API that offers it."""
         tenant = tenant_id or self._connection.tenant_id
-        return await self._rest.correlate(name, correlation_key, dict(variables), tenant)
+        return await correlate(self._rest, name, correlation_key, dict(variables), tenant)
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
@@ -172,12 +173,14 @@ class ZeebeEngine:
     async def __aenter__(self) -> Self:
         """Open the channel; the first call connects it."""
         await self._gateway.open()
+        await self._rest.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the channel; calls in progress end with `EngineUnavailable`."""
+        await self._rest.close()
         await self._gateway.close()
 
     def interrupt(self) -> int:

@@ -1,0 +1,171 @@
+"""Recorded REST exchanges of a real 8.9.17, served byte for byte on loopback, with faults between them on request."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from tests.support.http_server import served, unserved
+from tests.support.ports import LOOPBACK
+
+RECORDING = Path(__file__).parents[1] / "conformance" / "recorded" / "rest-8.9.17.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One recorded request with its answer."""
+
+    name: str
+    method: str
+    path: str
+    request: Any
+    status: int
+    content_type: str | None
+    response: Any
+    note: str | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The recorded answer as bytes."""
+        return b"" if self.response is None else json.dumps(self.response).encode()
+
+
+def recorded() -> list[Exchange]:
+    """Every exchange in the order it was recorded."""
+    return [Exchange(**one) for one in json.loads(RECORDING.read_bytes())]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server does with one request."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str | None = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay_s: float = 0.0  # before the first byte
+    drip_s: float = 0.0  # between single bytes of the body
+    cut_after: int | None = None  # close the connection after this many bytes of the body
+    raw: bytes | None = None  # these bytes, and no HTTP at all
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that reached the server."""
+
+    method: str
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    connection: int
+
+    def json(self) -> Any:
+        """The body as JSON; None without one."""
+        return json.loads(self.body) if self.body else None
+
+
+@dataclass(slots=True)
+class RestServer:
+    """A running server: its address, and every request it has got."""
+
+    url: str
+    seen: list[Seen] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    def paths(self) -> list[str]:
+        """The requests so far, as method and path."""
+        return [f"{one.method} {one.path}" for one in self.seen]
+
+
+def problem(status: int, title: str, detail: str = "as recorded") -> Answer:
+    """A refusal in the form of RFC 9457, as the engine writes it."""
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return Answer(status, json.dumps(body).encode(), "application/problem+json")
+
+
+def replayed(exchange: Exchange) -> Answer:
+    """The recorded answer."""
+    return Answer(exchange.status, exchange.body, exchange.content_type)
+
+
+@contextmanager
+def rest_server(answer: Callable[[Seen], Answer]) -> Iterator[RestServer]:
+    """Serve what `answer` decides for each request, over connections that are kept."""
+    server = unserved()
+    server.daemon_threads = True
+    told = RestServer(f"http://{LOOPBACK}:{server.server_address[1]}")
+    server.RequestHandlerClass = _handler(told, answer)
+    with served(server):
+        try:
+            yield told
+        finally:
+            told.gone.set()
+
+
+def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            seen = Seen(self.command, self.path, body, dict(self.headers), self.client_address[1])
+            with told.lock:
+                told.seen.append(seen)
+            said = answer(seen)
+            with suppress(OSError):  # a client that gave up has closed its end
+                self._say(said)
+
+        do_GET = do_PATCH = do_DELETE = do_PUT = do_POST  # noqa: N815
+
+        def _say(self, said: Answer) -> None:
+            if told.gone.wait(said.delay_s):
+                self.close_connection = True
+                return
+            if said.raw is not None:
+                self.wfile.write(said.raw)
+                self._hang_up()
+                return
+            self.send_response(said.status)
+            if said.content_type is not None:
+                self.send_header("Content-Type", said.content_type)
+            if said.status != 204:
+                self.send_header("Content-Length", str(len(said.body)))
+            for name, value in said.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self._write_body(said)
+
+        def _write_body(self, said: Answer) -> None:
+            if said.cut_after is not None:
+                self.wfile.write(said.body[: said.cut_after])
+                self._hang_up()
+            elif said.drip_s:
+                for position in range(len(said.body)):
+                    self.wfile.write(said.body[position : position + 1])
+                    if told.gone.wait(said.drip_s):
+                        return
+            else:
+                self.wfile.write(said.body)
+
+        def _hang_up(self) -> None:
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    return Handler
+
+
+def now() -> float:
+    """A clock for how long a call took."""
+    return time.monotonic()

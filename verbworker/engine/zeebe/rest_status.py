@@ -1,0 +1,170 @@
+"""The table that maps REST answers to verbworker's errors, beside that of gRPC in `status.py`."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from verbworker.errors import (
+    AccessDenied,
+    Backpressure,
+    CommandInvalid,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    JobNotActive,
+)
+
+_LONGEST_REASON: Final = 8_000  # characters; it goes into logs and sentences
+_ECHO: Final = "Invalid JSON value:"
+_TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables together under 1 MiB."
+_ADDRESS: Final = "What answers at this address does not offer the call: check ZEEBE_REST_ADDRESS."
+
+# What a command with a key is for: a job, an incident and a user task can be in a state that takes no command.
+_WITH_STATE: Final = frozenset(("jobs", "incidents", "user-tasks"))
+
+ENGINE_TITLES: Final = frozenset(
+    (
+        "ABORTED",
+        "ALREADY_EXISTS",
+        "DEADLINE_EXCEEDED",
+        "FORBIDDEN",
+        "INTERNAL",
+        "INVALID_ARGUMENT",
+        "INVALID_STATE",
+        "NOT_FOUND",
+        "PROCESSING_ERROR",
+        "RESOURCE_EXHAUSTED",
+        "UNAUTHORIZED",
+        "UNAVAILABLE",
+    )
+)
+"""Titles that the engine itself writes; a proxy or a web server on the way writes others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestRow:
+    """One meaning of an answer: the status and title it has, the error it becomes, and advice for the reader."""
+
+    statuses: Container[int]
+    error: type[EngineError]
+    titles: frozenset[str] | None = None  # only with one of these
+    words: str = ""  # only if the reason contains them
+    keyed: frozenset[str] | None = None  # only for commands with a key below one of these
+    is_json: bool = False  # only if the answer is a JSON object
+    advice: str = ""
+
+    def covers(self, answer: "RestAnswer") -> bool:
+        """Return whether this row applies to an answer."""
+        return (
+            answer.status in self.statuses
+            and (self.titles is None or answer.title in self.titles)
+            and self.words in answer.reason.lower()
+            and (self.keyed is None or answer.keyed in self.keyed)
+            and (answer.is_json or not self.is_json)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RestAnswer:
+    """An answer that is no success, with what the table looks at."""
+
+    status: int
+    title: str
+    reason: str
+    keyed: str  # the collection of the key in its path, such as jobs; empty without a key
+    is_json: bool
+
+    @property
+    def is_of_engine(self) -> bool:
+        """Whether the engine wrote it, not a proxy or a web server that knows no such path."""
+        return self.title in ENGINE_TITLES
+
+
+_LATE: Final = _WITH_STATE | {"process-instances", "element-instances"}
+
+REST_TABLE: Final[tuple[RestRow, ...]] = (
+    # A command on a job, an incident, a task or an instance can be late; an unknown process is a mistake.
+    RestRow((404,), JobGone, frozenset(("NOT_FOUND",)), keyed=_LATE),
+    RestRow((404,), CommandInvalid, frozenset(("NOT_FOUND",))),
+    RestRow((404, 405), CommandInvalid, is_json=True, advice=_ADDRESS),
+    RestRow((409,), JobNotActive, frozenset(("INVALID_STATE",)), keyed=_WITH_STATE),
+    RestRow((409,), CommandInvalid),
+    RestRow(
+        (400,),
+        CommandInvalid,
+        words="multi-tenancy is disabled",
+        advice="This cluster runs without multi-tenancy: name no tenant, or only <default>.",
+    ),
+    RestRow(
+        (400,),
+        CommandInvalid,
+        words="no tenant identifier",
+        advice="This cluster runs with multi-tenancy: name a tenant of this client in CAMUNDA_TENANT_IDS.",
+    ),
+    RestRow((413,), CommandInvalid, advice=_TOO_LARGE),
+    RestRow((429, 503), CommandInvalid, words="message exceeds maximum size", advice=_TOO_LARGE),
+    RestRow((500,), CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
+    RestRow((400, 406, 415, 422), CommandInvalid),
+    RestRow((429,), Backpressure),
+    RestRow((503,), Backpressure, frozenset(("RESOURCE_EXHAUSTED",))),
+    RestRow(
+        (401,),
+        AccessDenied,
+        advice="Check client id, secret, token URL and audience (CAMUNDA_CLIENT_ID, CAMUNDA_CLIENT_SECRET,"
+        " CAMUNDA_OAUTH_URL, CAMUNDA_TOKEN_AUDIENCE), or the user and password of Basic.",
+    ),
+    RestRow(
+        (403,),
+        AccessDenied,
+        advice="Give this client the permission and the tenant: a worker needs UPDATE_PROCESS_INSTANCE,"
+        " a starter CREATE_PROCESS_INSTANCE, a publisher MESSAGE:CREATE.",
+    ),
+    # A page of a proxy while the gateway behind it restarts says nothing about the command.
+    RestRow((404, 405), EngineUnavailable, advice=_ADDRESS),
+    RestRow(range(300, 400), EngineUnavailable, advice="Redirects are not followed: check ZEEBE_REST_ADDRESS."),
+    RestRow(range(1000), EngineUnavailable),
+)
+"""In order: the first row that covers an answer applies; the last covers every other."""
+
+
+def read_answer(status: int, answer: Any, path: str) -> RestAnswer:
+    """Return what the table looks at in an answer to `path`."""
+    problem = answer if isinstance(answer, dict) else {}
+    title = problem.get("title")
+    return RestAnswer(
+        status,
+        title if isinstance(title, str) else "",
+        _reason(problem),
+        _collection(path),
+        isinstance(answer, dict),
+    )
+
+
+def refusal(answer: RestAnswer, what: str) -> EngineError:
+    """Translate an answer: the class determines what to do, the text keeps the engine's own reason."""
+    row = next(row for row in REST_TABLE if row.covers(answer))
+    advice = f" {row.advice}" if row.advice else ""
+    stop = "" if answer.reason.endswith(".") or not advice else "."
+    code = f"{answer.status} {answer.title}".strip()
+    return row.error(f"Zeebe {_did(row.error)} {what} ({code}): {answer.reason}{stop}{advice}")
+
+
+def _did(kind: type[EngineError]) -> str:
+    if issubclass(kind, Backpressure):
+        return "is too busy for"
+    return "did not perform" if issubclass(kind, EngineUnavailable) else "refused"
+
+
+def _collection(path: str) -> str:
+    parts = path.strip("/").split("/")
+    return next((name for name, key in pairwise(parts) if key.isdecimal()), "")
+
+
+def _reason(problem: dict[str, Any]) -> str:
+    said = problem.get("detail") or problem.get("title") or problem.get("error")
+    text = said.strip() if isinstance(said, str) else "no reason given"
+    # The gateway repeats a document it cannot parse, and documents may hold data that must not be logged.
+    if _ECHO in text:
+        text = text[: text.index(_ECHO)] + "the variables are not valid JSON"
+    return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " [...]"
