@@ -20,6 +20,12 @@ SELECT verbworker.raise_incident($1, $2, $3, $4, $5, $6, $7, $8) AS is_new;
 -- The engine has an incident no more.
 SELECT verbworker.settle_incident($1, $2) AS is_settled;
 
+-- name: forget
+-- A person resolved it, and the engine did not get that.
+UPDATE verbworker.parked_token
+SET incident_key = NULL, incident_type = NULL, incident_text = NULL
+WHERE engine_id IN ($1, $1 || '/undo') AND incident_key = $2 AND closed_at IS NOT NULL;
+
 -- name: open
 -- The incidents of an engine that are recorded and not settled, and whether they were missed that long ago.
 SELECT token.incident_key, token.instance_key, token.missed_at < clock_timestamp() - $2::interval AS is_missed

@@ -155,9 +155,7 @@ async def test_resolving_brings_the_entry_back(
     assert await engine.incidents([instance_key]) == []
 
 
-async def test_an_instance_that_stops_at_its_first_step_is_told_too(
-    database: Database, engine: EmbeddedEngine
-) -> None:
+async def test_an_instance_that_stops_at_its_first_step_is_told_too(database: Database, engine: EmbeddedEngine) -> None:
     drawing = Drawing().start().gateway("exclusive", "which").end()
     book, instance_key = await begin(
         database, engine, drawing.flow("begin", "which").flow("which", "end", when="=orch_way"), orch_way=False

@@ -31,6 +31,7 @@ from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
+from verbworker.work.upkeep.search_reconciler import SearchReconciler
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def build_services(
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
+        SearchReconciler(control, engine, reconciler).service,
         *undoing.services,
         retention(settings, control).service,
     )

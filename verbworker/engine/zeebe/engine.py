@@ -9,7 +9,21 @@ from typing import Any, Final, Self
 
 from pyzeebe.proto import gateway_pb2 as pb
 
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.protocol import (
+    ActiveElement,
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineIncident,
+    EngineJob,
+    EngineUserTask,
+    InstanceState,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
+)
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
@@ -17,6 +31,7 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_messages import correlate
+from verbworker.engine.zeebe.search import Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
@@ -37,6 +52,7 @@ class ZeebeEngine:
         credentials = access(connection)
         self._gateway = Gateway(connection, credentials)
         self._rest = RestClient(connection, credentials)
+        self._search = Search(self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -136,8 +152,39 @@ class ZeebeEngine:
         request = wire.message(pb.UpdateJobRetriesRequest, jobKey=job_key, retries=retries)
         await self._send("UpdateJobRetries", request)
         if incident_key is not None:
-            resolve = wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key)
-            await self._send("ResolveIncident", resolve)
+            await self.resolve_incident(incident_key)
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Resolve an incident; that of a job without retries is raised again."""
+        await self._send("ResolveIncident", wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key))
+
+    # ---- searches: see `Search` --------------------------------------------------------------------------------------
+
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """Return the active incidents of these instances, or all without keys."""
+        return await self._search.incidents(instance_keys)
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """Return where the tokens of an instance are."""
+        return await self._search.waits(instance_key)
+
+    async def instance_states(self, instance_keys: Sequence[int]) -> dict[int, InstanceState]:
+        """Return the states of those instances that the search finds."""
+        return await self._search.instance_states(instance_keys)
+
+    async def terminated_since(self, moment: datetime) -> list[int]:
+        """Return the instances that were terminated since a moment."""
+        return await self._search.terminated_since(moment)
+
+    async def open_jobs(self, instance_keys: Sequence[int]) -> list[EngineJob]:
+        """Return the jobs of these instances that can still run."""
+        return await self._search.open_jobs(instance_keys)
+
+    async def user_tasks(self, instance_keys: Sequence[int] = ()) -> list[EngineUserTask]:
+        """Return the native user tasks that wait for a person."""
+        return await self._search.user_tasks(instance_keys)
+
+    # ---- messages and instances --------------------------------------------------------------------------------------
 
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one still buffered under the same id counts as published."""

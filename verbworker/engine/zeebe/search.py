@@ -1,10 +1,11 @@
 """Search over what a cluster exports: incidents, tokens, instances, jobs and user tasks. Answers may lag."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from verbworker.engine.protocol import ActiveElement, EngineIncident, EngineJob, EngineUserTask, InstanceState
+from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.errors import AccessDenied, CommandInvalid, EngineUnavailable, JobGone, NotOffered
 
 _MOST_ITEMS: Final = 10_000  # of one search; more would keep a round of upkeep busy for minutes
@@ -18,21 +19,10 @@ Item = Mapping[str, Any]
 Found = TypeVar("Found")
 
 
-class SearchPages(Protocol):
-    """The part of a REST client that searches need."""
-
-    @property
-    def has_address(self) -> bool:
-        """Whether the cluster's REST address is known."""
-
-    def pages(self, path: str, body: Mapping[str, Any], *, what: str, limit: int = 100) -> AsyncIterator[dict[str, Any]]:
-        """Yield the items of every page of a search."""
-
-
 class Search:
     """The searches of one cluster. `NotOffered` without a REST address or without secondary storage."""
 
-    def __init__(self, rest: SearchPages) -> None:
+    def __init__(self, rest: RestClient) -> None:
         self._rest = rest
 
     async def incidents(self, instance_keys: Sequence[int]) -> list[EngineIncident]:

@@ -53,6 +53,10 @@ class Incidents:
         row = await self._database.fetchrow(query("incidents", "settle"), self._engine_id, incident_key)
         return row is not None and bool(row["is_settled"])
 
+    async def forget(self, incident_key: int) -> None:
+        """Forget that an incident was resolved, so that it is recorded again if the engine still has it."""
+        await self._database.execute(query("incidents", "forget"), self._engine_id, incident_key)
+
     async def open(self, *, missed_for: timedelta, limit: int) -> list[OpenIncident]:
         """Return the recorded incidents that are not settled, oldest first."""
         rows = await self._database.fetch(query("incidents", "open"), self._engine_id, missed_for, limit)
