@@ -49,6 +49,7 @@ class RecordedCluster:
             return self.refusal
         collection = _COLLECTIONS.get(seen.path)
         if collection is None:
+            assert self.server is not None
             known = [one for one in recorded() if (one.method, one.path) == (seen.method, seen.path)]
             said = [one for one in self.server.seen if (one.method, one.path) == (seen.method, seen.path)]
             return replayed(known[min(len(said), len(known)) - 1]) if known else problem(404, "NOT_FOUND")

@@ -306,7 +306,7 @@ class Client:
         _require_limit(limit)
         return await self._incidents(without_entry).open_ones(limit)
 
-    async def incident(self, where: EntryId, *, without_entry: bool = False) -> IncidentDetail:
+    async def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
         """Return one open incident with the story of its job.
 
         Its id names it, the id of its entry if that has one incident only, or the key of its job or incident. Raises
@@ -316,7 +316,7 @@ class Client:
 
     async def resolve(
         self,
-        where: EntryId,
+        where: EntryId | int,
         reason: str,
         *,
         retries: int = 3,

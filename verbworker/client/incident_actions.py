@@ -37,7 +37,7 @@ class IncidentActions:
         found = await self._overview.troubles(self._tenant, without_entry=self._without_entry, limit=limit)
         return [IncidentRecord.of(one, self._links) for one in found]
 
-    async def read(self, where: UUID | str) -> IncidentDetail:
+    async def read(self, where: UUID | str | int) -> IncidentDetail:
         """Return one incident with the story of its job."""
         trouble = await self._find(where)
         history = None
@@ -49,7 +49,7 @@ class IncidentActions:
             return IncidentDetail.with_story(record, "", ())
         return IncidentDetail.with_story(record, headline(history.frame), explain(history))
 
-    async def resolve(self, where: UUID | str, wanted: Resolution) -> IncidentResolution:
+    async def resolve(self, where: UUID | str | int, wanted: Resolution) -> IncidentResolution:
         """Resolve an incident; raises `RequestConflict` if it cannot be resolved."""
         require_text("the name of who resolves", wanted.by, _LONGEST_NAME)
         require_text("the reason", wanted.reason, _LONGEST_REASON)
@@ -71,12 +71,12 @@ class IncidentActions:
             sentence=answer.sentence,
         )
 
-    async def _find(self, where: UUID | str) -> Trouble:
+    async def _find(self, where: UUID | str | int) -> Trouble:
         """Return the incident that its id, its entry, or the key of its job or incident names."""
-        found = await self._by_key(where) if isinstance(where, str) else []
-        if not found:
+        found = [] if isinstance(where, UUID) else await self._by_key(str(where))
+        if not found and not isinstance(where, int):
             prefixes = IdPrefixes(self._resources.database, self._tenant)
-            which = await prefixes.entry_or_incident(where) if isinstance(where, str) else where
+            which = where if isinstance(where, UUID) else await prefixes.entry_or_incident(where)
             found = await self._overview.find_troubles(self._tenant, where=which, key=None, without_entry=False)
         match found:
             case []:

@@ -316,13 +316,13 @@ class SyncClient:
         """Return what waits for an operator: see `Client.incidents`."""
         return self._call(lambda client: client.incidents(without_entry=without_entry, limit=limit))
 
-    def incident(self, where: EntryId, *, without_entry: bool = False) -> IncidentDetail:
+    def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
         """Return one open incident with the story of its job: see `Client.incident`."""
         return self._call(lambda client: client.incident(where, without_entry=without_entry))
 
     def resolve(
         self,
-        where: EntryId,
+        where: EntryId | int,
         reason: str,
         *,
         retries: int = 3,

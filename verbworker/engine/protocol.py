@@ -280,7 +280,7 @@ class Searchable(Protocol):
     async def instance_states(self, instance_keys: Sequence[int]) -> dict[int, InstanceState]:
         """Return the states of those instances that the search finds."""
 
-    async def terminated_since(self, moment: datetime) -> list[int]:
+    async def terminations(self, since: datetime) -> list[int]:
         """Return the instances that were terminated since a moment."""
 
     async def open_jobs(self, instance_keys: Sequence[int]) -> list[EngineJob]:

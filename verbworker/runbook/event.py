@@ -248,13 +248,13 @@ def open_incidents(events: Iterable[Event]) -> list[Event]:
     waiting: dict[object, Event] = {}
     for event in events:
         if event.kind is Kind.INCIDENT_RAISED:
-            waiting[_stopped(event)] = event
+            waiting[_subject_of(event)] = event
         elif event.kind is Kind.INCIDENT_RESOLVED:
-            waiting.pop(_stopped(event), None)
+            waiting.pop(_subject_of(event), None)
     return list(waiting.values())
 
 
-def _stopped(event: Event) -> object:
+def _subject_of(event: Event) -> object:
     """Return what an incident stops: a job, or an element without one, known by the key of its incident."""
     return event.detail.get("job_key") or ("incident", event.detail.get("incident_key"))
 

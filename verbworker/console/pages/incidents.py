@@ -63,10 +63,10 @@ async def resolve(tools: PageTools, visit: PageVisit) -> Response:
     return visit.page(tools, "said", here="/incidents", sentence=answer.sentence, back="/incidents")
 
 
-def _where(text: str) -> UUID | str:
+def _where(text: str) -> UUID | int:
     """Return the id of an incident, or the key of a job that belongs to no entry."""
     if text.isascii() and text.isdecimal():
-        return text
+        return int(text)
     try:
         return UUID(text)
     except ValueError:

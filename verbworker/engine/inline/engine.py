@@ -202,13 +202,13 @@ class InlineEngine:
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """Return the open incidents of these instances, or of all without keys. Never lags."""
         self._strike("incidents", lambda: None)
-        states = self._instances.running(instance_keys)
+        states = self._instances.find_alive(instance_keys)
         return [incident for _, state in states for incident in open_incidents(state)]
 
     async def waits(self, instance_key: int) -> list[ActiveElement]:
         """Return where the tokens of an instance are; none if it has ended."""
         self._strike("waits", lambda: None)
-        states = self._instances.running([instance_key])
+        states = self._instances.find_alive([instance_key])
         return [element for definition, state in states for element in active_elements(definition, state)]
 
     async def publish(self, signal: Signal) -> None:

@@ -52,7 +52,7 @@ class InlineInstances:
             raise JobGone(f"no such instance: {instance_key}")
         return self._known[instance_key].state
 
-    def running(self, instance_keys: Collection[int]) -> list[tuple[Definition, State]]:
+    def find_alive(self, instance_keys: Collection[int]) -> list[tuple[Definition, State]]:
         """Return those of these instances that have not ended; all of them without keys."""
         keys = [key for key in instance_keys or self._known if self.is_alive(key)]
         return [(self._known[key].shelved.definition, self._known[key].state) for key in keys]

@@ -172,9 +172,9 @@ class ZeebeEngine:
         """Return the states of those instances that the search finds."""
         return await self._search.instance_states(instance_keys)
 
-    async def terminated_since(self, moment: datetime) -> list[int]:
+    async def terminations(self, since: datetime) -> list[int]:
         """Return the instances that were terminated since a moment."""
-        return await self._search.terminated_since(moment)
+        return await self._search.terminations(since)
 
     async def open_jobs(self, instance_keys: Sequence[int]) -> list[EngineJob]:
         """Return the jobs of these instances that can still run."""

@@ -44,9 +44,9 @@ class Search:
             return {}
         return dict(await self._of_instances("/process-instances/search", {}, instance_keys, _state))
 
-    async def terminated_since(self, moment: datetime) -> list[int]:
+    async def terminations(self, since: datetime) -> list[int]:
         """Return the instances that were terminated since a moment."""
-        when = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        when = since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         wanted = {"state": InstanceState.TERMINATED.value, "endDate": {"$gte": when}}
         return [key for key, _ in await self._of_instances("/process-instances/search", wanted, (), _state)]
 

@@ -26,7 +26,7 @@ class Incidents:
         self._database = database
         self._engine_id = engine_id
 
-    async def unknown(self, found: Sequence[EngineIncident]) -> list[EngineIncident]:
+    async def find_unknown(self, found: Sequence[EngineIncident]) -> list[EngineIncident]:
         """Return those that belong to open entries and are not recorded, or were missed before."""
         keys = [(one.incident_key, one.instance_key) for one in found]
         rows = await self._database.fetch(query("incidents", "unknown"), self._engine_id, *columns(keys, 2))
@@ -71,7 +71,7 @@ class Incidents:
         row = await self._database.fetchrow(query("incidents", "key_of"), self._engine_id, job_key)
         return None if row is None else row["incident_key"]
 
-    async def running(self, instance_keys: Collection[int]) -> dict[int, UUID]:
+    async def find_running(self, instance_keys: Collection[int]) -> dict[int, UUID]:
         """Return those of some engine instances whose entries have not ended, with our own ids."""
         rows = await self._database.fetch(query("incidents", "running"), self._engine_id, list(instance_keys))
         return {row["instance_key"]: row["instance_uid"] for row in rows}
@@ -83,7 +83,7 @@ class Incidents:
         wanted = {row["element_instance_key"] for row in rows}
         return [task for task in tasks if task.element_instance_key in wanted]
 
-    async def stalled(self, limit: int) -> list[int]:
+    async def find_stalls(self, limit: int) -> list[int]:
         """Return engine instances whose entries stand still, longest first."""
         rows = await self._database.fetch(query("incidents", "stalled"), self._engine_id, limit)
         return [row["instance_key"] for row in rows]

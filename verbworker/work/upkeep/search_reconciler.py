@@ -67,7 +67,7 @@ class SearchReconciler:
             return 0
         self._knows_of_none = False
         if isinstance(self._engine, Searchable):
-            for part in (self._check_terminated, self._open_gates, self._nudge_stalled):
+            for part in (self._check_terminations, self._open_gates, self._nudge_jobs):
                 with suppress(NotOffered):  # a version or a permission may lack one of the searches
                     await part(self._engine)
         return changed
@@ -76,7 +76,7 @@ class SearchReconciler:
 
     async def _compare_incidents(self) -> int:
         found = await self._engine.incidents()
-        unknown = await self._incidents.unknown(found)
+        unknown = await self._incidents.find_unknown(found)
         recorded = await self.service.for_each(unknown, _CONCURRENT_CALLS, self._record)
         settled = await self._settle_missing({incident.incident_key for incident in found})
         return sum(recorded) + settled
@@ -104,11 +104,11 @@ class SearchReconciler:
 
     # ---- instances, gates and jobs -----------------------------------------------------------------------------------
 
-    async def _check_terminated(self, engine: Searchable) -> None:
+    async def _check_terminations(self, engine: Searchable) -> None:
         """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
         now = datetime.now(UTC)
-        keys = await engine.terminated_since(self._looked_at - _OVERLAP)
-        running = await self._incidents.running(keys) if keys else {}
+        keys = await engine.terminations(self._looked_at - _OVERLAP)
+        running = await self._incidents.find_running(keys) if keys else {}
         await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
         self._looked_at = now
 
@@ -119,12 +119,12 @@ class SearchReconciler:
         lost = await self._incidents.without_gate(tasks) if tasks else []
         await self.service.for_each(lost, _CONCURRENT_CALLS, self._open_gate)
 
-    async def _nudge_stalled(self, engine: Searchable) -> None:
+    async def _nudge_jobs(self, engine: Searchable) -> None:
         """Have the engine hand out jobs again that it keeps locked although their time is over.
 
         A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works.
         """
-        keys = await self._incidents.stalled(_BATCH)
+        keys = await self._incidents.find_stalls(_BATCH)
         now = datetime.now(UTC)
         self._nudged = {key: at for key, at in self._nudged.items() if now - at < _BETWEEN_NUDGES}
         jobs = await engine.open_jobs(keys) if keys else []
