@@ -1,17 +1,26 @@
 """Incidents that the embedded engine raises are in the runbook in the same commit, and gone with the engine's."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from tests.support.drawing import Drawing
-from tests.support.engine_cases import CASES, EngineCase, begin_case, find_no_way, without_a_way
+from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
 from tests.support.entries import Book, told
-from tests.support.frames import ENGINE
+from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
 from verbworker.engine.embedded.engine import EmbeddedEngine
-from verbworker.runbook.event import Event, Kind, describe
+from verbworker.errors import EngineUnavailable
+from verbworker.job.job import Job
+from verbworker.runbook.event import Event, Kind, Wait, describe
+from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.overview import Filter, Overview, Trouble
 from verbworker.stores.database import Database
+from verbworker.work.starts.cancel import Cancellation
+from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.resolutions import Resolution, Resolutions
+from verbworker.work.upkeep.search_reconciler import SearchReconciler
 
 
 @pytest.fixture
@@ -134,3 +143,111 @@ async def test_a_message_that_is_waited_for_is_a_wait(database: Database, engine
         "letter",
         "k-1",
     )
+
+
+async def hold_job(database: Database, engine: EmbeddedEngine, book: Book) -> Job:
+    """Stop a verb as an executor does: its frame first, then the engine's job."""
+    job = await take(engine, "work")
+    instance = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
+    async with working(database) as frames:
+        await frames.boot(name="ann", host="a", pid=11)
+        await frames.pop_incident(await claimed(frames, make_delivery(job, instance)), INCIDENT)
+    await engine.fail(job.key, retries=0, message="no customer")
+    return job
+
+
+async def test_a_held_verb_is_one_incident_that_has_the_key_of_the_engines(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, instance_key = await begin_case(database, engine, alone())
+    job = await hold_job(database, engine, book)
+
+    (incident,) = await engine.incidents([instance_key])
+    (trouble,) = await trouble_of(database)
+    assert (trouble.state, trouble.fail_code, trouble.job_key) == ("incident", INCIDENT.code, job.key)
+    assert (trouble.incident_key, trouble.incident_type) == (incident.incident_key, "JOB_NO_RETRIES")
+    assert (await book.kinds()).count("IncidentRaised") == 1
+
+    answer = await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", 2))
+
+    assert (answer.done, await engine.incidents(), await trouble_of(database)) == (True, [], [])
+    assert (await book.entry()).status == "executing"
+    assert (await book.kinds())[-3:] == ["ResolveRequested", "IncidentResolved", "Resumed"]
+    again = await take(engine, "work")
+    assert (again.key, again.retries) == (job.key, 2)
+
+
+async def test_an_incident_that_the_engine_alone_lost_leaves_the_frame_held(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, _ = await begin_case(database, engine, alone())
+    job = await hold_job(database, engine, book)
+
+    await engine.release(job.key, retries=1)  # in the engine, past us
+
+    (trouble,) = await trouble_of(database)
+    assert (trouble.state, trouble.incident_key) == ("incident", None)
+    assert (await book.entry()).status == "parked"
+
+
+async def test_the_incident_of_an_undo_belongs_to_the_frame_of_the_undo(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, instance_key = await begin_case(database, engine, alone())
+    job = await take(engine, "work")
+    record = await book.value(
+        """INSERT INTO verbworker.compensation_record (
+          tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key, state)
+        VALUES ('default', $1, $2, 1, 'kyc.book', 'kyc.unbook', 'book', 77, $3, 'held') RETURNING record_id""",
+        *(book.entry_id, book.instance_uid, job.key),
+    )
+    undo = book.token(77, Wait.INCIDENT, engine_id=f"{ENGINE}/undo", job_key=record, instance_key=instance_key)
+    await book.park(undo)
+
+    await engine.fail(job.key, retries=0, message="undoing kyc.book")
+
+    (incident,) = await engine.incidents([instance_key])
+    (trouble,) = await trouble_of(database)
+    assert (trouble.engine_id, trouble.incident_key) == (f"{ENGINE}/undo", incident.incident_key)
+
+
+async def test_a_round_of_the_reconciler_records_incidents_of_before_the_upgrade(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, instance_key = await begin_case(database, engine, without_a_way())
+    await find_no_way(engine)
+    (incident,) = await engine.incidents([instance_key])
+    await database.execute("DELETE FROM verbworker.parked_token")
+    cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
+    search = SearchReconciler(database, engine, Reconciler(database, engine, cancelling), between_looks=timedelta(0))
+
+    rounds = [await search.look() for _ in range(3)]
+
+    (trouble,) = await trouble_of(database)
+    assert (rounds, trouble.incident_key) == ([1, 0, 0], incident.incident_key)
+    assert book.entry_id == trouble.entry_id
+
+
+async def test_a_resolution_that_the_engine_did_not_get_is_shown_again(
+    database: Database, engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, instance_key = await begin_case(database, engine, alone())
+    await hold_job(database, engine, book)
+    (trouble,) = await trouble_of(database)
+    resolutions = Resolutions(database, engine, owner=uuid4())
+    cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
+    search = SearchReconciler(database, engine, Reconciler(database, engine, cancelling))
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise EngineUnavailable("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "release", refuse)
+        missed = await resolutions.resolve(trouble, Resolution("ada", "mended"))
+    await search.look()
+    (shown,) = await trouble_of(database)
+    answer = await resolutions.resolve(shown, Resolution("ada", "mended"))
+
+    assert (missed.done, shown.state, answer.done) == (False, "failed", True)
+    assert await engine.incidents([instance_key]) == []
+    assert (await book.entry()).status == "executing"
