@@ -460,6 +460,27 @@ def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clini
     assert told.lines["streaming"].found == "the engine keeps a stream open"
     assert told.lines["engine clock"].verdict == "ok" or not isinstance(broker, Broker)
     assert told.lines[f"model {clinic.shop.process}"].verdict == "ok"
+    if isinstance(broker, Broker):
+        assert told.lines["engine APIs"].verdict == "ok"
+        assert told.lines["engine APIs"].found.startswith(
+            "gRPC yes, REST yes, search no (404 Not Found); off: incidents"
+        )
+
+
+@pytest.mark.zeebe
+def test_a_broker_without_grpc_is_told_with_what_is_off(clinic: Clinic, broker: Gateway) -> None:
+    if not isinstance(broker, Broker):
+        pytest.skip("only a broker of our own has a REST address that is known here")
+    settings = {"VERBWORKER_ENGINE": "zeebe", "VERBWORKER_ENGINE_ID": f"doctor-{uuid4().hex[:8]}"}
+    settings |= {"ZEEBE_ADDRESS": f"{LOOPBACK}:{free_ports(1)[0]}", "ZEEBE_REST_ADDRESS": broker.rest_address}
+    clinic.deploy(**settings)
+
+    told = clinic.full(**settings)
+
+    assert (told.said.code, told.of("wrong")) == (0, [])
+    assert told.lines["engine APIs"].found.startswith("gRPC no (")
+    assert "off: pushed jobs (they are polled)" in told.lines["engine APIs"].found
+    assert told.lines["streaming"].found == "REST has no streams; jobs are polled"
 
 
 def test_an_unknown_option_is_no_traceback(tmp_path: Path) -> None:

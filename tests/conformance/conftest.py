@@ -61,7 +61,7 @@ async def stage_of(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[st
     async with AsyncExitStack() as stack:
 
         async def open_stage(name: str) -> Stage:
-            if name in GATEWAYS:
+            if name in (*GATEWAYS, "zeebe-rest"):
                 gateway = request.getfixturevalue("engines").gateway(name)
                 return await stack.enter_async_context(zeebe_stage(gateway))
             if name == "embedded":

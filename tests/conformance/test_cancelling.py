@@ -19,7 +19,7 @@ from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind, describe
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 SOON = timedelta(0)
 

@@ -33,7 +33,7 @@ from verbworker.work.jobs.executor import Databases
 from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.upkeep.releases import Release, Releases
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 
 @pytest.fixture

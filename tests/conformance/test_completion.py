@@ -21,7 +21,7 @@ from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.runbook.event import Kind, Wait
 from verbworker.runbook.progress import progress
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 

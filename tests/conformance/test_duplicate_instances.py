@@ -20,7 +20,7 @@ from verbworker.runbook.event import Kind
 from verbworker.stores.cases.instances import Instances
 from verbworker.work.jobs.task_profiles import JobProfile
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 DAY = timedelta(hours=2)
 

@@ -12,6 +12,7 @@ from verbworker.errors import EngineUnavailable
 
 _MARKS = {
     "zeebe": (pytest.mark.zeebe,),
+    "zeebe-rest": (pytest.mark.zeebe,),
     "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
     "zeebe-8.9": (pytest.mark.versions,),
 }
@@ -19,7 +20,7 @@ CASES = [
     pytest.param(engine, row, marks=_MARKS.get(engine, ()), id=f"{engine}-{row.name}")
     for engine in ENGINES
     for row in ROWS
-    if engine in row.on
+    if engine.removesuffix("-rest") in row.on
 ]
 
 
@@ -28,7 +29,7 @@ CASES = [
 async def test_an_engine_catches_a_code_where_the_table_says(
     engine: str, row: Row, stage_of: Callable[[str], Awaitable[Stage]]
 ) -> None:
-    play = Play(await stage_of(engine), engine)
+    play = Play(await stage_of(engine), engine.removesuffix("-rest"))
     await play.deploy(row.drawing)
     await play.start(corr_key="k")
     if row.message:

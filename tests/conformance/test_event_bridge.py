@@ -18,7 +18,7 @@ from verbworker.engine.protocol import Signal, Start
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.runbook.event import describe as sentence
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 

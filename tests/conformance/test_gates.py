@@ -31,7 +31,7 @@ from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.starts.deploy import Deploy, Ready
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 NOWHERE = "127.0.0.1:1"
 

@@ -12,7 +12,7 @@ from tests.support.rig import Rig, opened
 from verbworker.job.frame import FrameState
 from verbworker.stores.sql import query
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 
 @pytest.fixture

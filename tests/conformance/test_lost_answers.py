@@ -21,6 +21,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.transport import Transport
 from verbworker.errors import PermanentContract
 from verbworker.model.weave import COMPLETE, PARK
 from verbworker.stores.database import Database
@@ -105,7 +106,7 @@ async def world_on(
             way = GatewayAddress(grpc.address if is_shared else broker.address, rest_url=f"http://{rest.address}")
             clients = [ZeebeEngine(way, engine_id=ENGINE_ID) for _ in range(2)]
             for client in clients:
-                apart = client._gateway if is_shared else Gateway(GatewayAddress(grpc.address))
+                apart: Transport = client._gateway if is_shared else Gateway(GatewayAddress(grpc.address))
                 await apart.open()
                 stack.push_async_callback(apart.close)
                 lossy_gateway(client, losses, grpc, rest, apart)

@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.connections import connection_to
 from tests.support.embedded import EmbeddedPlace
-from tests.support.engines import Gateway
+from tests.support.engines import Gateway, RestPlace
 from tests.support.errors import Unavailable
 from tests.support.mail import make_message, make_registry, make_request
 from tests.support.refusal import refuse
@@ -32,7 +33,7 @@ from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import MessageCounter
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 KEY = "case-1"
 PATIENCE_MS = 15_000
@@ -117,6 +118,8 @@ def engine_at(gateway: Gateway, engine_id: str) -> ZeebeEngine | EmbeddedEngine:
     """The engine that is there: a broker with REST, or one in the database that is its address."""
     if isinstance(gateway, EmbeddedPlace):
         return EmbeddedEngine(Database(gateway.dsn, size=8), engine_id=engine_id)
+    if isinstance(gateway, RestPlace):
+        return ZeebeEngine(connection_to(gateway.address), engine_id=engine_id)
     return ZeebeEngine(GatewayAddress(gateway.address, rest_url=rest_of(gateway)), engine_id=engine_id)
 
 

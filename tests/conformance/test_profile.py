@@ -25,7 +25,7 @@ from verbworker.model.weave import COMPLETE
 from verbworker.profile.task_profile import HEADER
 from verbworker.stores.task_profiles import TaskProfileStore
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ for module in pkgutil.iter_modules(stories.__path__):
 # The newest engine belongs to every run, the one in between to the long form.
 _MARKS = {
     "zeebe": (pytest.mark.zeebe,),
+    "zeebe-rest": (pytest.mark.zeebe,),
     "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
     "zeebe-8.9": (pytest.mark.versions,),
 }
@@ -24,7 +25,7 @@ CASES = [
     pytest.param(name, known, marks=_MARKS.get(name, ()), id=f"{name}-{known.name}")
     for name in ENGINES
     for known in SCENARIOS
-    if name not in known.without
+    if not {name, name.removesuffix("-rest")} & set(known.without)
 ]
 
 
@@ -33,7 +34,7 @@ CASES = [
 async def test_every_engine_tells_the_same_story(
     engine: str, story: Scenario, stage_of: Callable[[str], Awaitable[Stage]]
 ) -> None:
-    play = Play(await stage_of(engine), engine)
+    play = Play(await stage_of(engine), engine.removesuffix("-rest"))
     await play.deploy(*story.drawings)
     await story.script(play)
 

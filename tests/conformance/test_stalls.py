@@ -20,7 +20,7 @@ from verbworker.runbook.event import Kind, StallKind
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.work.upkeep.stalls import StallDetector
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 AFTER = timedelta(hours=2)
 

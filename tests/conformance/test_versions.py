@@ -21,7 +21,7 @@ from verbworker.payload.envelope import unpack
 from verbworker.runbook.event import Entry, Kind
 from verbworker.stores.cases.runbook import Runbook
 
-ON = ("embedded", "zeebe")
+ON = ("embedded", "zeebe", "zeebe-rest")
 
 PINS = "SELECT process_version, definition_key, instance_key FROM verbworker.workflow_instance WHERE entry_id = $1"
 

@@ -15,11 +15,10 @@ from tests.support.gateway_in_process import serving
 from tests.support.token_server import Answer, refusal, serve, token
 from verbworker.engine.protocol import Ask
 from verbworker.engine.zeebe import wire
-from verbworker.engine.zeebe.auth import TokenAccess
+from verbworker.engine.zeebe.auth import TokenAccess, fetch
 from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth, Tls
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.gateway import Gateway
-from verbworker.engine.zeebe.oauth import fetch
 from verbworker.errors import AccessDenied, ContractInvalid, EngineError, EngineUnavailable
 
 SECRET = "s3cret-nobody-may-see"

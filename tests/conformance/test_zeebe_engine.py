@@ -13,7 +13,7 @@ from tests.support.zeebe_models import caught_error, message_wait, sequence
 from verbworker.engine.protocol import Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
 
-ON = ("embedded", *GATEWAYS)
+ON = ("embedded", *GATEWAYS, "zeebe-rest")
 
 
 @pytest.fixture

@@ -42,20 +42,12 @@ LISTENER = {"errorType": "EXECUTION_LISTENER_NO_RETRIES", "errorMessage": "nothi
 
 
 class RecordedEngine(ZeebeEngine):
-    """The cluster's commands as they were recorded over REST; whether an instance lives is what the test says."""
+    """The cluster over REST, as recorded; whether an instance lives is what the test says, and failures are kept."""
 
     def __init__(self, address: GatewayAddress) -> None:
         super().__init__(address, engine_id=ENGINE)
         self.dead: set[int] = set()
         self.failed: list[tuple[int, int]] = []
-
-    async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
-        await self._rest.call("PATCH", f"/jobs/{job_key}", {"changeset": {"retries": retries}}, what="new retries")
-        if incident_key is not None:
-            await self.resolve_incident(incident_key)
-
-    async def resolve_incident(self, incident_key: int) -> None:
-        await self._rest.call("POST", f"/incidents/{incident_key}/resolution", {}, what="a resolution")
 
     async def alive(self, instance_key: int) -> bool:
         return instance_key not in self.dead
@@ -79,7 +71,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def engine(cluster: RecordedCluster) -> AsyncIterator[RecordedEngine]:
     assert cluster.server is not None
-    async with RecordedEngine(GatewayAddress(rest_url=cluster.server.url)) as engine:
+    async with RecordedEngine(GatewayAddress(rest_url=cluster.server.url, transport="rest")) as engine:
         yield engine
 
 

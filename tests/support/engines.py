@@ -10,7 +10,7 @@ from tests.support.errors import Broken, Unavailable
 from tests.support.java import find_java
 from tests.support.zeebe import Broker, prepare
 
-ENGINES = ("inline", "embedded", "zeebe", "zeebe-8.8", "zeebe-8.9")
+ENGINES = ("inline", "embedded", "zeebe", "zeebe-rest", "zeebe-8.8", "zeebe-8.9")
 GATEWAYS = ("zeebe", "zeebe-8.8", "zeebe-8.9")
 
 
@@ -42,6 +42,27 @@ class RunningBroker:
         """Leave it running."""
 
 
+@dataclass(frozen=True, slots=True)
+class RestPlace:
+    """A broker as a cluster that offers REST alone; its address has a scheme that `connections.connection_to` reads."""
+
+    broker: Gateway
+
+    @property
+    def address(self) -> str:
+        """rest://host:port of REST v2."""
+        if not isinstance(self.broker, Broker):
+            raise Unavailable("only a broker of our own has a REST address that is known here")
+        return f"rest://{self.broker.rest_address}"
+
+    def advance(self, seconds: float) -> None:
+        """Move the broker's clock forward."""
+        self.broker.advance(seconds)
+
+    def stop(self, *, keep_log: bool = False) -> None:
+        """The broker is stopped by itself."""
+
+
 class Engines:
     """What has been started so far, and why anything could not be."""
 
@@ -51,6 +72,8 @@ class Engines:
 
     def gateway(self, name: str) -> Gateway:
         """The engine of this name, started now or before; the same refusal each time if it cannot be."""
+        if name == "zeebe-rest":
+            return RestPlace(self.gateway("zeebe"))
         if name in self._refused:
             raise self._refused[name]
         if name not in self._started:
@@ -69,7 +92,7 @@ class Engines:
 
 def make_ready(name: str) -> None:
     """Fetch and build what an engine needs, so that starting it takes seconds."""
-    if name == "zeebe":
+    if name in ("zeebe", "zeebe-rest"):
         prepare()
     elif name in GATEWAYS:
         built(VERSIONS[name.removeprefix("zeebe-")], find_java())

@@ -82,12 +82,15 @@ async def serving(
     pushed: Polled | None = None,
     certificate: Certificate | None = None,
     clients: Certificate | None = None,
+    port: int = 0,
 ) -> AsyncIterator[tuple[str, InProcessGateway]]:
-    """Serve on a free port, over TLS when there is a certificate, and only to `clients` when they are named."""
+    """Serve on this port, else a free one: over TLS with a certificate, and only to `clients` when they are named."""
     server = grpc.aio.server(options=[("grpc.max_send_message_length", -1)])
     gateway = InProcessGateway(guard, polled, pushed)
     server.add_generic_rpc_handlers((gateway.methods(),))
-    port = server.add_insecure_port(f"{LOOPBACK}:0") if certificate is None else _secure(server, certificate, clients)
+    port = (
+        server.add_insecure_port(f"{LOOPBACK}:{port}") if certificate is None else _secure(server, certificate, clients)
+    )
     await server.start()
     try:
         yield f"{LOOPBACK}:{port}", gateway

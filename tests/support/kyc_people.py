@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 
 from tests.support.client import connected
+from tests.support.connections import connection_to
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import engine_pool
 from verbworker.engine.embedded.engine import EmbeddedEngine
-from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
 
@@ -21,7 +21,7 @@ def grown(settings: Settings, address: str) -> Grown:
     """The engine as a worker of these settings opens it; a broker is at the address."""
     if settings.engine == "embedded":
         return EmbeddedEngine(engine_pool(settings), engine_id=settings.cluster())
-    return ZeebeEngine(GatewayAddress(address=address), engine_id=settings.cluster())
+    return ZeebeEngine(connection_to(address), engine_id=settings.cluster())
 
 
 class _Swallowing:
@@ -62,7 +62,7 @@ def forgetful(settings: Settings, address: str) -> ForgetfulZeebe | ForgetfulEmb
     if settings.engine == "embedded":
         engine = ForgetfulEmbedded(engine_pool(settings), engine_id=settings.cluster())
     else:
-        engine = ForgetfulZeebe(GatewayAddress(address=address), engine_id=settings.cluster())
+        engine = ForgetfulZeebe(connection_to(address), engine_id=settings.cluster())
     engine.swallowed = []
     return engine
 

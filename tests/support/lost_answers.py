@@ -13,7 +13,7 @@ from tests.support.gateway_proxy import GatewayProxy
 from tests.support.proxy import Proxy
 from verbworker.engine.protocol import Ask, Engine, SameDatabase
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.transport import Transport
 from verbworker.errors import EngineUnavailable, VerbworkerError
 from verbworker.job.job import Job
 
@@ -241,7 +241,9 @@ def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
     vars(engine).update(start_with=lossy_start_with, prepare_completion=lossy_prepare_completion)
 
 
-def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest: GatewayProxy, apart: Gateway) -> None:
+def lossy_gateway(
+    engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest: GatewayProxy, apart: Transport
+) -> None:
     """Have a client of a real broker lose answers: the call that loses its answer goes out by the gateway `apart`.
 
     That one leads through the proxies, and its connection breaks. Where it is the client's own gateway, everything

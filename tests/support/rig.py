@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
+from tests.support.connections import connection_to
 from tests.support.models import line
 from verbworker.contract.registry import Registry
 from verbworker.engine.embedded.engine import EmbeddedEngine
@@ -168,7 +169,7 @@ async def opened(
     elif address == dsn:
         engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
     else:
-        engine = Told(GatewayAddress(address=address), engine_id="rig")
+        engine = Told(connection_to(address), engine_id="rig")
     threads = ThreadPoolExecutor(4)
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))

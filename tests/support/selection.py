@@ -20,7 +20,12 @@ from tests.support.engines import ENGINES, GATEWAYS, make_ready
 from tests.support.errors import Broken, Unavailable
 
 _LIST = Path(__file__).parents[1] / "full.txt"
-_MARKS = {"zeebe": pytest.mark.zeebe, "zeebe-8.8": pytest.mark.versions, "zeebe-8.9": pytest.mark.versions}
+_MARKS = {
+    "zeebe": pytest.mark.zeebe,
+    "zeebe-rest": pytest.mark.zeebe,
+    "zeebe-8.8": pytest.mark.versions,
+    "zeebe-8.9": pytest.mark.versions,
+}
 
 
 def chosen_engines(config: pytest.Config) -> tuple[str, ...]:
@@ -147,6 +152,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     # Here and not in a fixture: a download must not count against a test's time limit.
     asked = {_engine_of(item) for item in session.items}
+    if "zeebe-rest" in asked:
+        asked.add("zeebe")
     needed = [name for name in GATEWAYS if name in asked]
     if os.environ.get("VERBWORKER_TEST_ZEEBE") and "zeebe" in needed:
         needed.remove("zeebe")

@@ -11,13 +11,13 @@ from typing import Any
 
 from tests.support.children import Child, spawn
 from tests.support.command import COMMAND, environment
+from tests.support.connections import connection_to
 from tests.support.http import ask
 from tests.support.models import one_task
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.start import Begun, begin
 from verbworker.contract.workflow import WorkflowVerb, load_verbs, workflow_verbs
 from verbworker.engine.protocol import Resource
-from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.stores.database import Database
 
@@ -201,7 +201,7 @@ class Counter:
 @asynccontextmanager
 async def counter(shop: Shop, dsn: str, address: str) -> AsyncIterator[Counter]:
     """The shop's process, deployed, and the way to start it."""
-    async with ZeebeEngine(GatewayAddress(address), engine_id=ENGINE_ID) as engine, Database(dsn, size=2) as database:
+    async with ZeebeEngine(connection_to(address), engine_id=ENGINE_ID) as engine, Database(dsn, size=2) as database:
         await engine.deploy([Resource(f"{shop.process}.bpmn", one_task(shop.process, shop.verb))])
         yield Counter(shop, engine, database)
 

@@ -10,11 +10,11 @@ import grpc
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.client import DEADLINE, Client, connected
+from tests.support.connections import connection_to
 from tests.support.embedded import EmbeddedPlace, EmbeddedStage, embedded
-from tests.support.engines import Gateway
+from tests.support.engines import Gateway, RestPlace
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine, Signal
-from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 
 _KEYS_A_SCENARIO_USES = 400
@@ -131,6 +131,8 @@ async def embedded_stage(dsn: str) -> AsyncIterator[EmbeddedStage]:
 async def zeebe_stage(gateway: Gateway) -> AsyncIterator[ZeebeStage]:
     """A stage on a running gateway."""
     rest = getattr(gateway, "rest_address", None)
-    connection = GatewayAddress(gateway.address, rest_url=f"http://{rest}" if rest else None)
-    async with ZeebeEngine(connection, engine_id="scenarios") as engine, connected(gateway.address) as client:
+    connection = connection_to(gateway.address, **({"rest_url": f"http://{rest}"} if rest else {}))
+    # What a person does in such a cluster goes by gRPC: only the engine under test has REST alone.
+    beside = gateway.broker.address if isinstance(gateway, RestPlace) else gateway.address
+    async with ZeebeEngine(connection, engine_id="scenarios") as engine, connected(beside) as client:
         yield ZeebeStage(gateway, engine, client)

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tests.support.connections import connection_to
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.engines import Gateway
 from verbworker.engine.protocol import Ask, Engine, Resource, Start, Started
-from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
 from verbworker.job.job import Job
@@ -38,7 +38,7 @@ async def until_it_works(work: Callable[[], Awaitable[_Answer]]) -> _Answer:
 
 def zeebe(address: str, **settings: Any) -> ZeebeEngine:
     """An engine for this address, still to be opened."""
-    return ZeebeEngine(GatewayAddress(address, **settings), engine_id="test")
+    return ZeebeEngine(connection_to(address, **settings), engine_id="test")
 
 
 def engine_at(gateway: Gateway) -> Engine:

@@ -31,6 +31,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (400, {"title": "INVALID_ARGUMENT", "detail": "No timeout provided."}, "/jobs/activation", CommandInvalid),
     (400, {"title": "INVALID_ARGUMENT", "detail": "multi-tenancy is disabled"}, "/deployments", CommandInvalid),
     (400, {"title": "INVALID_ARGUMENT", "detail": "no tenant identifier given"}, "/deployments", CommandInvalid),
+    (400, {"title": "INVALID_ARGUMENT", "detail": "but it is not active"}, "/jobs/7", JobNotActive),
     (413, None, JOB, CommandInvalid),
     (503, {"title": "RESOURCE_EXHAUSTED", "detail": "message exceeds maximum size"}, JOB, CommandInvalid),
     (500, {"title": "INTERNAL", "detail": "code 'EXCEEDED_BATCH_RECORD_SIZE'"}, JOB, CommandInvalid),

@@ -192,6 +192,37 @@ def test_the_rest_address_is_a_url_as_safe_as_the_channel(env: dict[str, str], u
 
 
 @pytest.mark.parametrize(
+    ("env", "choice"),
+    [
+        ({}, "auto"),
+        ({"ZEEBE_TRANSPORT": "rest"}, "rest"),
+        ({"ZEEBE_TRANSPORT": " GRPC "}, "grpc"),
+        ({"CAMUNDA_TRANSPORT": "auto", "ZEEBE_TRANSPORT": "rest"}, "auto"),
+    ],
+)
+def test_the_transport_is_chosen(env: dict[str, str], choice: str) -> None:
+    assert GatewayAddress.from_environment(env).transport == choice
+
+
+def test_an_unknown_transport_is_refused() -> None:
+    with pytest.raises(ContractInvalid, match="ZEEBE_TRANSPORT must be auto, grpc or rest"):
+        GatewayAddress.from_environment({"ZEEBE_TRANSPORT": "smoke"})
+
+
+@pytest.mark.parametrize(
+    ("connection", "addresses"),
+    [
+        (GatewayAddress("a:1"), ["a:1"]),
+        (GatewayAddress("a:1", rest_url="http://b:2/path"), ["a:1", "b:2"]),
+        (GatewayAddress("a:1", rest_url="https://b", transport="rest"), ["b:443"]),
+        (GatewayAddress("a:1", rest_url="http://[::1]", transport="grpc"), ["a:1", "[::1]:80"]),
+    ],
+)
+def test_the_addresses_in_use_are_known(connection: GatewayAddress, addresses: list[str]) -> None:
+    assert connection.addresses() == addresses
+
+
+@pytest.mark.parametrize(
     "text", ["ftp://gateway", "https://user:hunter2@gateway", "https://", "http://g?x=1", "g:port"]
 )
 def test_a_wrong_rest_address_is_refused_without_repeating_it(text: str) -> None:

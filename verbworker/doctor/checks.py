@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
     Check("engine", engine.reach, "check that the engine runs, and ZEEBE_ADDRESS if it is a cluster", ("engine id",)),
     Check("engine version", engine.version, "check the gateway's log", ("engine",)),
+    Check("engine APIs", engine.apis, "check the gateway's log", ("engine",)),
     Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
     Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
     Check("application", application.load, "run this where the worker runs"),

@@ -11,7 +11,7 @@ from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
 from verbworker.doctor.database import judge_clock
 from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import lost_timeouts, version_number
-from verbworker.engine.protocol import Ask, TellsTime
+from verbworker.engine.protocol import Ask, EngineOffers, KnowsOffers, Offer, TellsTime
 from verbworker.errors import EngineError
 from verbworker.stores.checkup import Checkup
 
@@ -21,6 +21,12 @@ _CANCEL_LISTENERS = (8, 10)
 _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
 _LISTENING = 0.5  # seconds; an engine or a proxy that refuses streams answers in one round trip
 _TO_THE_SECOND = timedelta(seconds=1)
+_NO_REST = "set ZEEBE_REST_ADDRESS to the cluster's REST API"
+_OFF = {
+    "gRPC": "pushed jobs (they are polled)",
+    "REST": "decisions at the cluster's own user tasks, correlation with an answer, the engine's clock",
+    "search": "incidents, cancellations and user tasks that only the cluster knows",
+}
 _NO_STREAM = "allow HTTP/2 streams of 15 seconds in proxies, or set VERBWORKER_STREAMING=false"
 
 
@@ -75,11 +81,35 @@ def _cancelling(subject: Subject, number: tuple[int, int]) -> str:
     return f"cancel listeners no (cancellations in the cluster are found within {after})"
 
 
+async def apis(subject: Subject) -> Sequence[CheckResult]:
+    """Report which of its APIs a cluster offers, and what is off without the others."""
+    engine = await subject.engine()
+    if not isinstance(engine, KnowsOffers):
+        return []
+    check, offers = "engine APIs", await engine.offers()
+    found = ", ".join(_offer(name, offer) for name, offer in _apis(offers))
+    off = "; ".join(f"off: {_OFF[name]}" for name, offer in _apis(offers) if not offer.is_there)
+    words = f"{found}; {off}" if off else found
+    # A cluster may well have no gRPC or no search; REST every supported one has, so only its address is missing.
+    return [ok(check, words) if offers.rest.is_there else warn(check, words, _NO_REST)]
+
+
+def _apis(offers: EngineOffers) -> Sequence[tuple[str, Offer]]:
+    return [("gRPC", offers.grpc), ("REST", offers.rest), ("search", offers.search)]
+
+
+def _offer(name: str, offer: Offer) -> str:
+    answer = "unknown" if offer.is_there is None else "yes" if offer.is_there else "no"
+    return f"{name} {answer} ({offer.reason})" if offer.reason else f"{name} {answer}"
+
+
 async def streaming(subject: Subject) -> Sequence[CheckResult]:
     """Check that jobs can be pushed, with a stream for an unused job type."""
     if not subject.settings.streaming:
         return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
     engine = await subject.engine()
+    if isinstance(engine, KnowsOffers) and not (await engine.offers()).pushes_jobs:
+        return [ok("streaming", "REST has no streams; jobs are polled")]
     try:
         async with asyncio.timeout(_LISTENING), aclosing(engine.stream(_unused_type(subject))) as pushed:
             async for _ in pushed:

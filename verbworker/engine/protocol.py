@@ -141,6 +141,24 @@ class InstanceState(StrEnum):
     SUSPENDED = "SUSPENDED"
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Whether a cluster offers one of its APIs, and why not; None if it could not be found out."""
+
+    is_there: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOffers:
+    """The APIs of a cluster, as they were lately."""
+
+    grpc: Offer
+    rest: Offer
+    search: Offer
+    pushes_jobs: bool  # over gRPC, as long as that is the transport in use
+
+
 class JobCommands(Protocol):
     """Receives the results of jobs. Running a job needs no more, so that a substitute can replace an engine."""
 
@@ -296,6 +314,14 @@ class TellsTime(Protocol):
 
     async def now(self) -> datetime | None:
         """Return the engine's clock, to the second; None if it does not report one."""
+
+
+@runtime_checkable
+class KnowsOffers(Protocol):
+    """A remote engine with several APIs, some of which a cluster may lack."""
+
+    async def offers(self) -> EngineOffers:
+        """Return what the cluster offers. Asked at most once in a while; never raises for an API that is away."""
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from verbworker.errors import ContractInvalid
@@ -12,6 +12,9 @@ DEFAULT_ADDRESS: Final = "localhost:26500"
 SAAS_TOKEN_URL: Final = "https://login.cloud.camunda.io/oauth/token"
 SAAS_AUDIENCE: Final = "zeebe.camunda.io"
 MIB: Final = 1024 * 1024
+
+Choice = Literal["auto", "grpc", "rest"]
+"""How commands and jobs travel; `auto` is gRPC, or REST where gRPC is switched off."""
 
 _PLAIN: Final = ("http", "grpc")
 _SECURE: Final = ("https", "grpcs")
@@ -51,6 +54,7 @@ class GatewayAddress:
 
     address: str = DEFAULT_ADDRESS
     rest_url: str | None = None  # http(s)://host:port, with a path if a proxy adds one
+    transport: Choice = "auto"
     tls: Tls | None = None
     credentials: OAuth | Basic | None = None
     tenant_ids: tuple[str, ...] = ()  # the first is used to deploy, start and publish
@@ -64,6 +68,15 @@ class GatewayAddress:
         """The tenant of commands without one; empty for a cluster without multi-tenancy."""
         return self.tenant_ids[0] if self.tenant_ids else ""
 
+    def addresses(self) -> list[str]:
+        """Return host:port of each API in use."""
+        if self.rest_url is None:
+            return [self.address]
+        parts = urlsplit(self.rest_url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        rest = f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+        return [rest] if self.transport == "rest" else [self.address, rest]
+
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Self:
         """Read the variables that Camunda's own clients read; `ContractInvalid` names the wrong one."""
@@ -74,6 +87,7 @@ class GatewayAddress:
         return cls(
             address=address,
             rest_url=_rest_url(given, is_secure=tls is not None),
+            transport=_transport(given),
             tls=tls,
             credentials=credentials,
             tenant_ids=_tenants(given),
@@ -135,6 +149,13 @@ def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
     if parts.username is not None or parts.query or parts.fragment:
         raise ContractInvalid("the REST address must hold no user, password or query")
     return parts.geturl().rstrip("/").removesuffix("/v2")
+
+
+def _transport(given: _Variables) -> Choice:
+    match (given.first("CAMUNDA_TRANSPORT", "ZEEBE_TRANSPORT") or "auto").lower():
+        case "auto" | "grpc" | "rest" as choice:
+            return choice
+    raise ContractInvalid("ZEEBE_TRANSPORT must be auto, grpc or rest")
 
 
 def _split(url: str, what: str) -> SplitResult:

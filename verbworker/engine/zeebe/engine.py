@@ -16,6 +16,7 @@ from verbworker.engine.protocol import (
     EngineFacts,
     EngineIncident,
     EngineJob,
+    EngineOffers,
     EngineUserTask,
     InstanceState,
     Resource,
@@ -28,11 +29,12 @@ from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
-from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
-from verbworker.engine.zeebe.rest_messages import correlate
+from verbworker.engine.zeebe.rest_gateway import correlate
 from verbworker.engine.zeebe.search import Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
+from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
 
@@ -50,8 +52,9 @@ class ZeebeEngine:
         self._connection = connection
         self._engine_id = engine_id
         credentials = access(connection)
-        self._gateway = Gateway(connection, credentials)
         self._rest = RestClient(connection, credentials)
+        self._gateway = transport(connection, credentials, self._rest)
+        self._offers = ClusterOffers(connection, credentials, self._rest)
         self._search = Search(self._rest)
 
     @property
@@ -66,6 +69,10 @@ class ZeebeEngine:
     async def now(self) -> datetime | None:
         """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
         return await self._rest.date()
+
+    async def offers(self) -> EngineOffers:
+        """Return which of gRPC, REST and search the cluster offers; kept for some minutes."""
+        return await self._offers.look(pushes_jobs=self._gateway.pushes_jobs)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""
@@ -232,7 +239,7 @@ class ZeebeEngine:
 
     def interrupt(self) -> int:
         """Close the connections to the gateway, from any thread; the next call reconnects."""
-        return cut_connections(self._connection.address)
+        return sum(cut_connections(address) for address in self._connection.addresses())
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)

@@ -33,6 +33,11 @@ class Gateway:
         self._channel: Any = None  # grpc ships no types
         self._stub: Any = None
 
+    @property
+    def pushes_jobs(self) -> bool:
+        """Whether the engine can push jobs."""
+        return True
+
     async def open(self) -> None:
         """Create the channel; the first call connects it."""
         if self._channel is None:

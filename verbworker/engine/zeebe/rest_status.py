@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from grpc import StatusCode
+
 from verbworker.errors import (
     AccessDenied,
     Backpressure,
@@ -40,6 +42,10 @@ ENGINE_TITLES: Final = frozenset(
     )
 )
 """Titles that the engine itself writes; a proxy or a web server on the way writes others."""
+
+
+HTTP_STATUS: Final = {StatusCode.ALREADY_EXISTS: 409, StatusCode.NOT_FOUND: 404}
+"""The statuses that a caller may count as done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,8 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((404, 405), CommandInvalid, is_json=True, advice=_ADDRESS),
     RestRow((409,), JobNotActive, frozenset(("INVALID_STATE",)), keyed=_WITH_STATE),
     RestRow((409,), CommandInvalid),
+    # Of a timeout that is extended too late.
+    RestRow((400,), JobNotActive, words="it is not active", keyed=frozenset(("jobs",))),
     RestRow(
         (400,),
         CommandInvalid,

@@ -239,8 +239,10 @@ class Feed:
 
     def _poll_size(self) -> int:
         if self._streaming and self._idle.is_set():
-            # The stream brings new jobs; a few slots suffice for those that only a poll can get.
-            return max(1, min(self._most, self._slots.free // 4))
+            # The stream brings new jobs; a few slots suffice for those that only a poll can get. While the engine
+            # refuses streams the poll takes all but the slot that the next one is opened with.
+            share = self._slots.free // 4 if self._streams_in_vain == 0 else self._slots.free - 1
+            return max(1, min(self._most, share))
         return self._most
 
     async def _ask_for(self, count: int) -> list[Job]:
@@ -289,7 +291,9 @@ class Feed:
         try:
             await self._read_streams()
         except EngineError as error:
-            _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
+            # An engine without streams refuses each: that is worth a line now and then.
+            if self._streams_in_vain % 20 == 0:
+                _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
         finally:
             gauge.set(0)
         # A stream that the engine ends immediately counts like one that it refuses.
