@@ -29,7 +29,7 @@ MOST_ODD_WORDS = 3.0  # per 1,000 words
 
 # Module names that may repeat: a layer's part of a subject is named for the subject.
 MIRRORS = {
-    *("__init__", "__main__", "console", "database", "demo", "deploy", "engine", "frames", "gates"),
+    *("__init__", "__main__", "console", "database", "demo", "deploy", "engine", "frames", "gates", "incidents"),
     *("instances", "leases", "messages", "oidc", "overview", "retention", "runbook", "scaffold", "server"),
     *("session", "settings", "stalls", "task_profiles", "waits", "worker"),
 }

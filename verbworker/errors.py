@@ -27,6 +27,7 @@ VerbworkerError
 │   ├── TaskTaken              another person has the user task
 │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
 │   ├── AnswerTooLarge         the answer does not fit into one message
+│   ├── NotOffered             this engine, or its version, cannot answer that
 │   └── AccessDenied           the credentials do not allow this
 ├── Fenced                     another claim owns the frame; write and send nothing more
 └── Failure                    how a job failed
@@ -163,6 +164,10 @@ class CommandInvalid(EngineError):
 
 class AnswerTooLarge(EngineError):
     """The engine's answer does not fit into one message."""
+
+
+class NotOffered(EngineError):
+    """This engine, its version or its configuration does not offer the call; asking again will not help."""
 
 
 class AccessDenied(EngineError):

@@ -14,6 +14,14 @@ WHERE tenant_id = $1 AND kind = 'human_gate' AND token_id BETWEEN $2 AND $3
 ORDER BY token_id
 LIMIT 2;
 
+-- name: incident
+-- The same for the tokens of incidents, open or closed.
+SELECT token_id AS id
+FROM verbworker.parked_token
+WHERE tenant_id = $1 AND kind = 'incident' AND token_id BETWEEN $2 AND $3
+ORDER BY token_id
+LIMIT 2;
+
 -- name: letter
 -- The same for dead letters.
 SELECT letter_id AS id

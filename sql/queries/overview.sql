@@ -98,22 +98,26 @@ LIMIT $2;
 -- name: troubles
 -- What waits for an operator: the open incidents of a tenant with their frames, and held frames that no entry knows.
 SELECT
-  token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason, token.opened_at AS since,
-  entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left, frame.fail_class, frame.fail_code,
-  frame.fail_text
+  token.token_id AS incident_id, token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason,
+  token.opened_at AS since, entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left,
+  frame.fail_class, frame.fail_code, frame.fail_text, token.instance_key, token.incident_key, token.incident_type,
+  token.incident_text
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
 WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
-  AND ($3::text IS NULL OR (token.engine_id = $3 AND token.job_key = $4))
+  AND ($3::text IS NULL OR token.engine_id = $3)
+  AND ($4::bigint IS NULL OR token.job_key = $4 OR token.incident_key = $4)
+  AND ($6::uuid IS NULL OR token.token_id = $6 OR token.entry_id = $6)
 UNION ALL
 SELECT
-  frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, 'Waiting for an operator: ' || frame.verb,
+  NULL, frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, 'Waiting for an operator: ' || frame.verb,
   coalesce(frame.popped_at, frame.pushed_at), NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left,
-  frame.fail_class, frame.fail_code, frame.fail_text
+  frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, NULL, NULL, NULL
 FROM verbworker.job_frame AS frame
-WHERE frame.state = 'incident' AND $2::boolean
-  AND ($3::text IS NULL OR (frame.engine_id = $3 AND frame.job_key = $4))
+WHERE frame.state = 'incident' AND $2::boolean AND $6::uuid IS NULL
+  AND ($3::text IS NULL OR frame.engine_id = $3)
+  AND ($4::bigint IS NULL OR frame.job_key = $4)
   AND NOT EXISTS (
     SELECT 1
     FROM verbworker.workflow_instance AS instance

@@ -232,27 +232,27 @@ subscription_closed AS (
 ),
 incident_made AS (
   INSERT INTO verbworker_engine.incident (
-    incident_key, instance_key, job_key, element_id, kind, message, raised_at
+    incident_key, instance_key, job_key, element_id, kind, message, element_instance_key, raised_at
   )
   SELECT
     made.incident_key, ready.instance_key, nullif(made.job_key, 0), made.element_id, made.kind, made.message,
-    (SELECT now FROM clock)
-  FROM unnest($29::bigint[], $30::bigint[], $31::text[], $32::text[], $33::text[])
-    AS made (incident_key, job_key, element_id, kind, message)
+    made.element_instance_key, (SELECT now FROM clock)
+  FROM unnest($29::bigint[], $30::bigint[], $31::text[], $32::text[], $33::text[], $34::bigint[])
+    AS made (incident_key, job_key, element_id, kind, message, element_instance_key)
   JOIN ready ON ready.instance_key = (made.incident_key >> 20) << 20
 ),
 incident_gone AS (
   DELETE FROM verbworker_engine.incident
-  USING unnest($34::bigint[]) AS gone (incident_key), ready
-  WHERE incident.incident_key = ANY ($34::bigint[]) AND incident.incident_key = gone.incident_key
+  USING unnest($35::bigint[]) AS gone (incident_key), ready
+  WHERE incident.incident_key = ANY ($35::bigint[]) AND incident.incident_key = gone.incident_key
     AND ready.instance_key = (gone.incident_key >> 20) << 20
 ),
 message_taken AS (
   UPDATE verbworker_engine.message
   SET taken_by = message.taken_by || ready.process_id
-  FROM unnest($35::bigint[], $36::bigint[]) AS taken (message_key, instance_key)
+  FROM unnest($36::bigint[], $37::bigint[]) AS taken (message_key, instance_key)
   JOIN ready ON ready.instance_key = taken.instance_key
-  WHERE message.message_key = ANY ($35::bigint[]) AND message.message_key = taken.message_key
+  WHERE message.message_key = ANY ($36::bigint[]) AND message.message_key = taken.message_key
 )
 
 -- name: finish
@@ -374,10 +374,18 @@ WHERE job_key = $1
 RETURNING job_key;
 
 -- name: incidents
--- What a person is needed for at one instance; its keys follow its own.
-SELECT incident_key, coalesce(job_key, 0) AS job_key, element_id, kind, message
+-- What a person is needed for at some instances; the keys of each follow its own.
+SELECT incident.incident_key, coalesce(incident.job_key, 0) AS job_key, incident.element_id,
+  incident.element_instance_key, incident.kind, incident.message, incident.raised_at
+FROM unnest($1::bigint[]) AS wanted (instance_key)
+JOIN verbworker_engine.incident
+  ON incident.incident_key > wanted.instance_key AND incident.incident_key < wanted.instance_key + (1 << 20)
+ORDER BY incident.incident_key;
+
+-- name: every_incident
+-- The same for all instances.
+SELECT incident_key, coalesce(job_key, 0) AS job_key, element_id, element_instance_key, kind, message, raised_at
 FROM verbworker_engine.incident
-WHERE incident_key > $1 AND incident_key < $1 + (1 << 20)
 ORDER BY incident_key;
 
 -- name: is_there

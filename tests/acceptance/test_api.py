@@ -14,6 +14,11 @@ from openapi_spec_validator import validate
 from tests.support.api_server import MESSAGE_KEY, OTHER_KEY, READ_KEY, ApiServer, read_stream
 from tests.support.command import verbworker
 from tests.support.embedded_service import LETTER, TENANT, VERB, Workshop, workshop
+from tests.support.entries import INSTANCE_KEY, Book
+from tests.support.frames import ENGINE
+from verbworker.engine.protocol import EngineIncident
+from verbworker.stores.cases.incidents import Incidents
+from verbworker.stores.database import Database
 
 ONE = {"verb": VERB, "args": {"name": "one"}}
 
@@ -187,6 +192,32 @@ async def test_tenants_and_scopes_are_kept_apart(server: ApiServer, ann: httpx.A
             assert (problem(answer)[0], answer.headers["www-authenticate"]) == (401, 'Bearer realm="verbworker"')
 
 
+async def test_incidents_are_read_and_resolved_by_their_id(dsn: str, server: ApiServer, ann: httpx.AsyncClient) -> None:
+    async with Database(dsn, size=2) as database:
+        book = await Book.open(database, tenant_id=TENANT)
+        await book.start()
+        incident = EngineIncident(5, INSTANCE_KEY, "which-way", 6, "CONDITION_ERROR", "no condition holds")
+        assert await Incidents(database, engine_id=ENGINE).record(incident)
+    (listed,) = (await ann.get("/v1/incidents")).json()
+    path = f"/v1/incidents/{listed['incident_id']}"
+    read = (await ann.get(path)).json()
+    by_entry = (await ann.get(f"/v1/incidents/{book.entry_id}")).json()
+    resolve = {"reason": "mended", "retries": 2}
+    other_engine = await ann.post(f"{path}/resolution", json=resolve)
+    too_many = await ann.post(f"{path}/resolution", json={**resolve, "retries": 100_000})
+
+    assert (listed["incident_key"], listed["incident_type"]) == (5, "CONDITION_ERROR")
+    assert (read["element_id"], read["incident_text"], read["story"]) == ("which-way", "no condition holds", [])
+    assert by_entry == read
+    assert (problem(other_engine)[0], problem(too_many)[0]) == (409, 422)
+    assert "belongs to the engine" in other_engine.text
+    async with server.caller(OTHER_KEY) as eve, server.caller(READ_KEY) as board:
+        assert problem(await eve.get(path))[0] == 404
+        assert problem(await eve.post(f"{path}/resolution", json=resolve))[0] == 404
+        assert problem(await board.post(f"{path}/resolution", json=resolve))[0] == 403
+        assert (await board.get(path)).status_code == 200
+
+
 async def test_an_entry_is_cancelled_once(ann: httpx.AsyncClient) -> None:
     entry = (await ann.post("/v1/entries", json=ONE)).json()["entry_id"]
     answers = [await ann.post(f"/v1/entries/{entry}/cancel", json={"reason": "twice"}) for _ in range(2)]
@@ -258,7 +289,7 @@ async def test_the_openapi_document_is_valid_served_and_printed(server: ApiServe
     assert pages == [404, 404]
     operations = {one["operationId"] for path in served["paths"].values() for one in path.values()}
     assert {"start_entry", "list_entries", "read_entry", "follow_events", "decide_gate", "cancel_entry"} <= operations
-    assert {"list_incidents", "send_message"} <= operations
+    assert {"list_incidents", "read_incident", "resolve_incident", "send_message"} <= operations
     assert "HTTPValidationError" not in served["components"]["schemas"]
 
 

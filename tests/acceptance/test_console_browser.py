@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.apart import run_apart
 from tests.support.browser import PATIENCE_MS, opened_browser
-from tests.support.frames import ENGINE, claimed, make_delivery, make_instance, make_job, working
+from tests.support.frames import claimed, make_delivery, make_instance, make_job, working
 from tests.support.issuer import CLIENT, SECRET, issuer
 from tests.support.living import Living, opened_living
 from tests.support.mail import HOUR, mailroom, make_message
@@ -368,7 +368,7 @@ def test_markup_in_every_field_is_shown_as_text(browser: Browser, running: Site,
             assert page.locator("img, main script").count() == 0, path
             if scripts:
                 assert page.evaluate("window.pwned") is None
-        page.goto(f"{running.url}/incidents/job?engine={ENGINE}&job={job}")
+        page.goto(f"{running.url}/incidents/one?id={job}")
         texts["job"] = page.locator("main").inner_text()
         page.goto(f"{running.url}/gates")
         row(page, gate).get_by_label("Reason").fill(EVIL)

@@ -22,7 +22,9 @@ from tests.support.mail import mailroom, make_message
 from tests.support.ports import LOOPBACK
 from tests.support.proxy import proxied
 from tests.support.site import KEYS, TENANT, Site, credentials, ended, parked, site
+from verbworker.engine.protocol import EngineIncident
 from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.database import Database
 
 _jobs = itertools.count(900)  # apart from those of the gates
@@ -153,6 +155,9 @@ def test_a_letter_is_redelivered_or_discarded_once(opened: Site, shared: str) ->
     assert run_apart(value(shared, key)) == "right"
 
 
+INCIDENT_ID = "SELECT token_id FROM verbworker.parked_token WHERE kind = 'incident' AND job_key = $1"
+
+
 async def _held(dsn: str, job_key: int) -> str:
     async with Database(dsn, size=4) as database:
         book = await StoredEntry.open(database, sentence="Open a case that stops")
@@ -169,34 +174,62 @@ async def _held(dsn: str, job_key: int) -> str:
 def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, shared: str) -> None:
     job = next(_jobs)
     entry_id = run_apart(_held(shared, job))
-    ann, page = opened.visitor("ann"), f"/incidents/job?engine={ENGINE}&job={job}"
-    listed, story = ann.get("/incidents").text, ann.get(page).text
-    form = {"engine": ENGINE, "job": str(job), "reason": "it is mended", "retries": "7"}
-    bare = ann.fill(page, "/incidents/release", {**form, "reason": ""})
-    odd = ann.fill(page, "/incidents/release", {**form, "retries": "many"})
-    released = ann.fill(page, "/incidents/release", form)
-    gone = ann.get(page)
+    ann, page = opened.visitor("ann"), f"/incidents/one?id={job}"
+    listed, story, entry = ann.get("/incidents").text, ann.get(page).text, ann.get(f"/entries/{entry_id}").text
+    incident_id = run_apart(value(shared, INCIDENT_ID, job))
+    form = {"id": str(incident_id), "reason": "it is mended", "retries": "7"}
+    bare = ann.fill(page, "/incidents/resolve", {**form, "reason": ""})
+    odd = ann.fill(page, "/incidents/resolve", {**form, "retries": "many"})
+    resolved = ann.fill(page, "/incidents/resolve", form)
+    gone = ann.get(f"/incidents/one?id={incident_id}")
 
-    assert f"/incidents/job?engine={ENGINE}&amp;job={job}" in listed
+    assert f"/incidents/one?id={incident_id}" in listed
+    assert f"/incidents/one?id={incident_id}" in entry
     assert (INCIDENT.message in listed, entry_id in listed) == (True, True)
     assert "worker worker-7 (host a, pid 11)" in story
+    assert "incident_key" not in story  # people never type one
     assert (bare.status, odd.status) == (422, 422)
     # No engine has this job, so the frame is released and the rest is said.
-    assert released.status == 409
-    assert released.sentence.startswith("The frame is released, but the engine did not get it:")
+    assert resolved.status == 409
+    assert resolved.sentence.startswith("The frame is released, but the engine did not get it:")
     detail = "SELECT detail FROM verbworker.frame_event WHERE kind = 'released' AND job_key = $1"
     told = json.loads(run_apart(value(shared, detail, job)))
     assert (told["by"], told["reason"], told["retries_left"]) == ("ann", "it is mended", 7)
+    assert "ann resolved the incident at" in ann.get(f"/entries/{entry_id}").text
     assert gone.status == 404
+
+
+def test_an_incident_of_the_engine_shows_its_element_type_and_reason(opened: Site, shared: str) -> None:
+    async def stop_at_gateway() -> str:
+        async with Database(shared, size=2) as database:
+            book = await Book.open(database, sentence="Open a case without a way")
+            key = next(_jobs)
+            await book.start(key)
+            words = "no condition holds, and there is no default flow"
+            incident = EngineIncident(key + 1, key, "which-way", key + 2, "CONDITION_ERROR", words)
+            assert await Incidents(database, engine_id=ENGINE).record(incident)
+            return str(book.entry_id)
+
+    entry_id = run_apart(stop_at_gateway())
+    ann = opened.visitor("ann")
+    incident_id = run_apart(value(shared, "SELECT token_id FROM verbworker.parked_token WHERE entry_id = $1", entry_id))
+    runbook, listed, page = (ann.get(path).text for path in ("/", "/incidents", f"/incidents/one?id={incident_id}"))
+
+    assert "aiting for an operator: which-way" in runbook
+    for text in (listed, page):
+        assert "CONDITION_ERROR: no condition holds, and there is no default flow" in text
+        assert ("which-way" in text, "Open a case without a way" in text) == (True, True)
+    assert 'name="retries"' not in page  # there is no job that could be tried again
 
 
 def test_a_job_of_another_tenant_or_of_nobody_is_no_incident(opened: Site, shared: str) -> None:
     job = next(_jobs)
     run_apart(_held(shared, job))
+    incident_id = run_apart(value(shared, INCIDENT_ID, job))
     eve = opened.visitor("eve")
-    answers = [eve.get(f"/incidents/job?engine={ENGINE}&job={number}") for number in (job, 404, "x", 10**30)]
+    answers = [eve.get(f"/incidents/one?id={where}") for where in (incident_id, job, "x", 10**30)]
 
-    assert [answer.status for answer in answers] == [404, 404, 422, 422]
+    assert [answer.status for answer in answers] == [404, 404, 404, 404]
 
 
 @pytest.mark.req("EVT-09")

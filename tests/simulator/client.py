@@ -8,8 +8,19 @@ from tests.simulator.engine import EngineModel
 from tests.simulator.loop import Process
 from tests.simulator.shapes import DEFINITION_KEYS
 from tests.simulator.store import Calls
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
-from verbworker.errors import EngineUnavailable
+from verbworker.engine.protocol import (
+    ActiveElement,
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineIncident,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
+)
+from verbworker.errors import EngineUnavailable, NotOffered
 from verbworker.job.job import Job
 
 VERSION = "8.6.0"
@@ -83,6 +94,18 @@ class SimulatedEngine:
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """No person works on the engine here."""
         raise NotImplementedError
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """No person works on the engine here."""
+        raise NotImplementedError
+
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """An engine of this version has no search."""
+        raise NotOffered("this version has no search")
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """An engine of this version has no search."""
+        raise NotOffered("this version has no search")
 
     async def publish(self, signal: Signal) -> None:
         """Publish a message."""

@@ -166,16 +166,16 @@ async def test_a_held_job_is_handed_out_again_when_it_is_released_and_its_incide
     instance = await running(engine, line("a"))
     (job,) = await take(engine, "a")
     await engine.fail(job.key, retries=0, message="the registry is closed")
-    (incident,) = await engine.incidents(instance)
+    (incident,) = await engine.incidents([instance])
     held = await take(engine, "a", wait_ms=-1)
 
     await engine.release(job.key, retries=2)
 
     (again,) = await take(engine, "a")
-    assert (incident.kind, incident.job, incident.message) == ("JOB_NO_RETRIES", job.key, "the registry is closed")
+    assert (incident.kind, incident.job_key, incident.message) == ("JOB_NO_RETRIES", job.key, "the registry is closed")
     assert held == []
     assert (again.key, again.retries) == (job.key, 2)
-    assert await engine.incidents(instance) == []
+    assert await engine.incidents([instance]) == []
 
 
 async def test_a_listeners_job_throws_no_error(engine: EmbeddedEngine) -> None:

@@ -16,7 +16,7 @@ from verbworker.api.settings import IngressSettings
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import choose_engine
 
-ALL = ["messages", "read", "start", "decide", "cancel"]
+ALL = ["messages", "read", "start", "decide", "cancel", "resolve"]
 KEY, OTHER_KEY, READ_KEY, MESSAGE_KEY = "key-of-ann", "key-of-eve", "key-of-the-board", "key-of-the-portal"
 _HOLDERS = [
     ("ann", TENANT, KEY, {"scopes": ALL}),

@@ -204,6 +204,9 @@ class Terminal:
                 return str(self._eventually(lambda: self._rows("gates list"), "a gate to decide at")[0]["entry_id"])
             case ["runbook", "cancel"]:
                 return self._ask_for(_CASE)
+            case ["incidents", _]:
+                self._held_job()
+                return str(self._rows("incidents list")[0]["entry_id"])
             case _:
                 return self._newest_entry()
 

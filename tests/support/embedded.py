@@ -56,14 +56,14 @@ class EmbeddedStage:
 
     async def resolve(self, instance_key: int) -> bool:
         """Resolve what there is."""
-        incidents = await self.engine.incidents(instance_key)
+        incidents = await self.engine.incidents([instance_key])
         for incident in incidents:
-            await self.engine.resolve_incident(incident.key)
+            await self.engine.resolve_incident(incident.incident_key)
         return bool(incidents)
 
     async def incidents(self, instance_key: int) -> list[str] | None:
         """The kinds of an instance's incidents."""
-        return sorted(incident.kind for incident in await self.engine.incidents(instance_key))
+        return sorted(incident.kind for incident in await self.engine.incidents([instance_key]))
 
     async def settle(self, instance_key: int) -> None:
         """Return when no timer is due any more."""

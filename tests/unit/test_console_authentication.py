@@ -32,7 +32,6 @@ from verbworker.errors import (
 )
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
-from verbworker.testing.memory import MemoryEngine
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
@@ -51,9 +50,6 @@ def make_door(*, is_open: bool = False) -> Authentication:
         updates=LiveUpdates(database, most=1),
         settings=ConsoleSettings(),
         tenant="default",
-        engine_id=None,
-        resolves=False,
-        choose_engine=lambda: MemoryEngine("e"),
         catalogue=lambda: None,
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)

@@ -122,13 +122,14 @@ async def test_a_job_can_be_delivered_again_after_it_was_completed() -> None:
 async def test_an_operator_sees_and_resolves_incidents() -> None:
     engine = await deployed(drawn("=orch_pause"))
     instance = (await engine.start(Start("p", {}))).instance_key
-    (incident,) = engine.incidents(instance)
+    (incident,) = await engine.incidents([instance])
     engine.set_variables(instance, {"orch_pause": "PT0S"})
-    engine.resolve_incident(incident.key)
+    await engine.resolve_incident(incident.incident_key)
 
-    assert (incident.kind, engine.incidents(instance), len(await taken(engine))) == ("EXTRACT_VALUE_ERROR", [], 1)
+    left = await engine.incidents()
+    assert (incident.kind, left, len(await taken(engine))) == ("EXTRACT_VALUE_ERROR", [], 1)
     with pytest.raises(JobGone):
-        engine.resolve_incident(incident.key)
+        await engine.resolve_incident(incident.incident_key)
 
 
 async def test_a_model_it_does_not_execute_is_refused_by_id_and_line() -> None:

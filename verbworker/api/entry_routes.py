@@ -16,7 +16,17 @@ from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, MEDIA_TYPE
 from verbworker.api.settings import Scope
 from verbworker.client.client import Client
-from verbworker.client.records import EntryDetail, EntryPage, EntryRecord, EventRecord, GateRecord, IncidentRecord
+from verbworker.client.incident_actions import MOST_RETRIES
+from verbworker.client.records import (
+    EntryDetail,
+    EntryPage,
+    EntryRecord,
+    EventRecord,
+    GateRecord,
+    IncidentDetail,
+    IncidentRecord,
+    IncidentResolution,
+)
 from verbworker.contract.message import Word
 from verbworker.contract.text import LONGEST_REASON
 from verbworker.http.answers import RETRY_SOON
@@ -64,6 +74,16 @@ class CancelRequest(BaseModel):
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
 
 
+class ResolveRequest(BaseModel):
+    """A request to resolve an incident."""
+
+    model_config = _STRICT
+
+    reason: Annotated[str, Field(min_length=1, max_length=4000)]
+    retries: Annotated[int, Field(ge=1, le=MOST_RETRIES, description="the number of tries from now on")] = 3
+    as_new: bool = Field(default=False, description="a held verb gets a new idempotency key: its effect may come twice")
+
+
 async def _client(request: Request) -> Client:
     """Return the client that acts for the sender; the body was admitted, and is parsed strictly here."""
     body: bytes = request.state.body
@@ -90,6 +110,7 @@ starts = _router(Scope.START, "entries")
 reads = _router(Scope.READ, "entries")
 cancels = _router(Scope.CANCEL, "entries")
 decisions = _router(Scope.DECIDE, "gates")
+resolutions = _router(Scope.RESOLVE, "incidents")
 
 
 @starts.post("/entries", status_code=201, operation_id="start_entry")
@@ -211,5 +232,17 @@ async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> Gate
 
 @reads.get("/incidents", operation_id="list_incidents", tags=["incidents"])
 async def list_incidents(client: Acting, limit: Limit = 100) -> list[IncidentRecord]:
-    """List the jobs that wait for an operator, the longest wait first."""
+    """List what waits for an operator, the longest wait first: held jobs, and incidents that the engine raised."""
     return await client.incidents(limit=limit)
+
+
+@reads.get("/incidents/{where}", operation_id="read_incident", tags=["incidents"])
+async def read_incident(where: UUID, client: Acting) -> IncidentDetail:
+    """Read the incident that its id, or the id of its entry, names, with the story of its job."""
+    return await client.incident(where)
+
+
+@resolutions.post("/incidents/{where}/resolution", operation_id="resolve_incident")
+async def resolve_incident(where: UUID, wanted: ResolveRequest, client: Acting) -> IncidentResolution:
+    """Resolve an incident: its job gets retries, and the engine tries again."""
+    return await client.resolve(where, wanted.reason, retries=wanted.retries, as_new=wanted.as_new)

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from verbworker.errors import (
     CannotRun,
+    EngineUnavailable,
     MessageInvalid,
     NotFound,
     PermanentContract,
@@ -63,6 +64,9 @@ def _problem_of(error: Exception) -> Response:
             _log.warning("request not carried out", extra={"reason": str(error)})
             detail = "it is unknown whether it was stored; send it again with the same Idempotency-Key"
             return _problem(503, detail, headers=RETRY_SOON)
+        case EngineUnavailable():
+            _log.warning("request not carried out", extra={"reason": str(error)})
+            return _problem(503, "the engine does not answer; try again", headers=RETRY_SOON)
         case StoreError() | CannotRun():
             _log.error("request not carried out", extra={"reason": str(error)})
             return _problem(500, "the server could not carry it out; its log has the reason")

@@ -22,6 +22,7 @@ class Scope(StrEnum):
     START = "start"
     DECIDE = "decide"
     CANCEL = "cancel"
+    RESOLVE = "resolve"
 
 
 # A credential that was made for messages must not be able to do more after an upgrade.

@@ -34,6 +34,7 @@ from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
+from verbworker.work.upkeep.search_reconciler import SearchReconciler
 from verbworker.work.upkeep.suspension_watch import SuspensionWatch
 
 
@@ -94,6 +95,7 @@ def build_services(
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
+        SearchReconciler(control, engine, reconciler).service,
         *undoing.services,
         retention(settings, control).service,
         # Instances of the embedded engine cannot be suspended.

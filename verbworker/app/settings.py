@@ -10,6 +10,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -61,6 +62,13 @@ def _words(value: object) -> object:
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
+def _web_address(value: object) -> object:
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ValueError("write https://host or https://host/path")
+    return value
+
+
 def _keys(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -73,6 +81,7 @@ def _keys(value: object) -> object:
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+WebAddress = Annotated[str, BeforeValidator(_web_address)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
 
@@ -95,6 +104,12 @@ class Settings(BaseSettings):
     engine_id: str | None = Field(default=None, description="unique name of this cluster")
     engine_leases: Literal["off", "on"] = Field(
         default="off", description="take jobs under a lease of Camunda 8.10; the same for all workers of a cluster"
+    )
+    operate_url: WebAddress | None = Field(
+        default=None, description="address of Operate, for links to instances: https://host/operate"
+    )
+    tasklist_url: WebAddress | None = Field(
+        default=None, description="address of Tasklist, for links to tasks: https://host/tasklist"
     )
     tenant: str = Field(default="default", min_length=1, description="tenant of commands")
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")

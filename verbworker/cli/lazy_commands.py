@@ -120,6 +120,7 @@ PLACES: Mapping[str, CommandPlace] = {
         "Accept messages over HTTP: POST /messages returns when the message is stored.",
         example="verbworker ingress --app verbs:registry --port 8091",
     ),
+    "incidents": CommandPlace("operate.incidents", "app", "Incidents: cases that wait for an operator."),
     "frames": CommandPlace("operate.frames", "app", "Frames: the history of each job, and jobs held for a person."),
     "db": CommandPlace("operate.db", "app", "The database and its migrations."),
     "doctor": CommandPlace(

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
 from verbworker.app import settings as config
+from verbworker.app.engine_links import EngineLinks
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.entry_view import EntryView
+from verbworker.client.incident_actions import IncidentActions
 from verbworker.client.records import (
     EntryPage,
     EntryRecord,
     GateRecord,
+    IncidentDetail,
     IncidentRecord,
+    IncidentResolution,
     ListedEntry,
     MessageReceipt,
     StuckEntry,
@@ -25,10 +29,12 @@ from verbworker.contract.message import Message, validate
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.overview import Filter, Key, Overview
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.work.gates.decide import Gates
 from verbworker.work.starts.cancel import Cancellation
+from verbworker.work.upkeep.resolutions import Resolution
 
 if TYPE_CHECKING:
     from verbworker.contract.registry import Registry
@@ -221,14 +227,14 @@ class Client:
         _require_limit(limit)
         entry = None if entry_id is None else await self._entry_id(entry_id)
         found = await self._gates.list(self.tenant, gate=gate, entry_id=entry, closed=closed, limit=limit)
-        return [GateRecord.of(one) for one in found]
+        return [self._gate_record(one) for one in found]
 
     async def gate(self, where: EntryId, *, gate: str | None = None) -> GateRecord:
         """Return the gate that a gate id or an entry id names, an open one first.
 
         Raises `NotFound`, or `RequestConflict` if the entry waits at several: then name the `gate`.
         """
-        return GateRecord.of(await self._gates.find(await self._gate_id(where), self.tenant, gate=gate))
+        return self._gate_record(await self._gates.find(await self._gate_id(where), self.tenant, gate=gate))
 
     async def decide(
         self, where: EntryId, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
@@ -242,16 +248,16 @@ class Client:
         found = await self._gates.decide(
             await self._gate_id(where), decision, reason=reason, by=by or self.by, tenant_id=self.tenant, gate=gate
         )
-        return GateRecord.of(found)
+        return self._gate_record(found)
 
     async def claim(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
         """Claim a gate, so that no other person can decide it; raises `RequestConflict` if another person has it."""
         found = await self._gate_id(where)
-        return GateRecord.of(await self._gates.claim(found, by or self.by, self.tenant, gate=gate))
+        return self._gate_record(await self._gates.claim(found, by or self.by, self.tenant, gate=gate))
 
     async def release(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
         """Release a claimed gate, no matter who claimed it."""
-        return GateRecord.of(
+        return self._gate_record(
             await self._gates.release(await self._gate_id(where), by or self.by, self.tenant, gate=gate)
         )
 
@@ -293,14 +299,45 @@ class Client:
         return MessageReceipt(message_id=message.message_id, is_new=receipt.is_new)
 
     async def incidents(self, *, without_entry: bool = False, limit: int = 100) -> list[IncidentRecord]:
-        """Return the jobs that wait for an operator, the longest wait first.
+        """Return what waits for an operator, the longest wait first: held jobs, and incidents that the engine raised.
 
         With `without_entry` also held jobs that belong to no entry of any tenant.
         """
         _require_limit(limit)
-        overview = Overview(self.resources.database)
-        found = await overview.troubles(self.tenant, without_entry=without_entry, limit=limit)
-        return [IncidentRecord.of(one) for one in found]
+        return await self._incidents(without_entry).open_ones(limit)
+
+    async def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
+        """Return one open incident with the story of its job.
+
+        Its id names it, the id of its entry if that has one incident only, or the key of its job or incident. Raises
+        `NotFound`, or `RequestConflict` if there are several.
+        """
+        return await self._incidents(without_entry).read(where)
+
+    async def resolve(
+        self,
+        where: EntryId | int,
+        reason: str,
+        *,
+        retries: int = 3,
+        as_new: bool = False,
+        without_entry: bool = False,
+        by: str | None = None,
+    ) -> IncidentResolution:
+        """Resolve an incident, named as for `incident`: its job gets retries and the engine tries again.
+
+        It is told to the engine on return, and recorded in the entry with `by` and the reason. With `as_new` a held
+        verb gets a new idempotency key: its effect outside may happen twice. Raises `RequestConflict` if the engine
+        does not accept it, and `NotFound`.
+        """
+        wanted = Resolution(by or self.by, reason, retries, as_new)
+        return await self._incidents(without_entry).resolve(where, wanted)
+
+    def _incidents(self, without_entry: bool) -> IncidentActions:
+        return IncidentActions(self.resources, self.tenant, without_entry=without_entry)
+
+    def _gate_record(self, gate: HumanGate) -> GateRecord:
+        return GateRecord.of(gate, EngineLinks.of(self._settings))
 
     async def _entry_id(self, text: EntryId) -> UUID:
         return text if isinstance(text, UUID) else await self._prefixes.entry(text)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from verbworker.app.engine_links import EngineLinks
 from verbworker.client.entry_view import EntryView
 from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord
 from verbworker.errors import EntryFailed, EntryNotEnded, NotFound
@@ -38,7 +39,8 @@ class EntryHandle:
     async def read(self) -> EntryDetail:
         """Return the entry with its progress, what it waits for, and why it makes no progress if it does not."""
         view = EntryView(self._client.resources.database)
-        return EntryDetail.with_waits(await view.find(self.entry_id, self._client.tenant))
+        links = EngineLinks.of(self._client.resources.settings)
+        return EntryDetail.with_waits(await view.find(self.entry_id, self._client.tenant), links)
 
     async def history(self, *, after: int = 0, limit: int = 10_000) -> list[EventRecord]:
         """Return the events so far, in order, from the one behind number `after` on."""

@@ -7,7 +7,7 @@ from verbworker.errors import NotFound
 from verbworker.runbook.event import Entry, Event, Kind, Open, Stall, Status, Wait, open_incidents, outcome_name
 from verbworker.runbook.progress import Progress, progress
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.instances import Carrier, Instances
 from verbworker.stores.cases.runbook import ReleasedJob, Runbook
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.database import Database
@@ -25,6 +25,7 @@ class FoundEntry:
     trouble: str | None
     stalls: list[Stall]
     released: list[ReleasedJob]
+    instance_key: int | None = None
 
     @property
     def incidents(self) -> list[Event]:
@@ -64,12 +65,13 @@ class EntryView:
         """Return an entry that was read before, with the rest."""
         events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
         stalls = await self._stalls.of_entry(entry.entry_id)
-        far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
-        released = [] if entry.status.is_final else await self._runbook.waiting_releases(entry.entry_id)
-        return FoundEntry(entry, events, waits, far, trouble, stalls, released)
-
-    async def _steps(self, entry: Entry) -> int:
         carrier = await Instances(self._database).of_entry(entry.entry_id)
+        far = progress(entry, events, waits, stalls, steps=await self._steps(entry, carrier))
+        released = [] if entry.status.is_final else await self._runbook.waiting_releases(entry.entry_id)
+        instance_key = None if carrier is None else carrier.instance_key
+        return FoundEntry(entry, events, waits, far, trouble, stalls, released, instance_key)
+
+    async def _steps(self, entry: Entry, carrier: Carrier | None) -> int:
         if carrier is None or entry.definition_key is None:
             return 0
         deployment = await Deployments(self._database, engine_id=carrier.engine_id).find(entry.definition_key)

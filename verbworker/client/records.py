@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from verbworker.app.engine_links import NO_LINKS, EngineLinks
 from verbworker.client.entry_view import FoundEntry
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Stall, StallKind, Status, Wait, describe
 from verbworker.runbook.progress import Progress
@@ -126,9 +127,10 @@ class EntryDetail(ListedEntry):
     incidents: "tuple[EventRecord, ...]" = Field(description="the incidents that stop it now")
     outcome_name: str | None = Field(description="how it ended, by the name that its contract has for it")
     failure: "EventRecord | None" = Field(description="the event that ended it badly")
+    operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
     @staticmethod
-    def with_waits(found: FoundEntry) -> "EntryDetail":
+    def with_waits(found: FoundEntry, links: EngineLinks = NO_LINKS) -> "EntryDetail":
         """Return the record of one entry."""
         known = {**_fields(found.entry), "progress": found.progress.detailed, "stalls": found.stalls}
         more = {"waits": found.waits, "trouble": found.trouble, "released": found.released}
@@ -136,6 +138,7 @@ class EntryDetail(ListedEntry):
             "incidents": [EventRecord.of(event) for event in found.incidents],
             "outcome_name": found.outcome_name,
             "failure": None if found.failure is None else EventRecord.of(found.failure),
+            "operate_url": links.instance(found.instance_key),
         }
         return EntryDetail.model_validate({**known, **more, **ends})
 
@@ -210,9 +213,10 @@ class GateRecord(BaseModel):
     takes: str
     asked: str
     state: str
+    tasklist_url: str | None = Field(description="its task in Tasklist, if an address is set")
 
     @classmethod
-    def of(cls, gate: HumanGate) -> Self:
+    def of(cls, gate: HumanGate, links: EngineLinks = NO_LINKS) -> Self:
         """Return the record of a gate."""
         asked = {name: value for name, value in gate.detail.items() if name != "decisions"}
         words = {
@@ -220,17 +224,19 @@ class GateRecord(BaseModel):
             "takes": ", ".join(gate.decisions) or "any word",
             "asked": "; ".join(f"{name}: {_words(value)}" for name, value in asked.items()),
             "state": _state(gate),
+            "tasklist_url": links.task(gate.job_key),
         }
         return cls.model_validate({**_fields(gate), **words})
 
 
 class IncidentRecord(BaseModel):
-    """A job that waits for an operator."""
+    """Something that waits for an operator: a held job, or an element where the engine cannot go on."""
 
     model_config = _LOOK
 
+    incident_id: UUID | None = Field(description="its id; null for a held job that belongs to no entry")
     engine_id: str
-    job_key: int
+    job_key: int | None = Field(description="the job that stopped; null if an element stopped without one")
     entry_id: UUID | None
     element_id: str
     reason: str
@@ -243,11 +249,61 @@ class IncidentRecord(BaseModel):
     fail_class: str | None
     fail_code: str | None
     fail_text: str | None
+    instance_key: int | None
+    incident_key: int | None = Field(description="the key of the engine's incident, if it is known")
+    incident_type: str | None = Field(description="the engine's type of it, such as JOB_NO_RETRIES")
+    incident_text: str | None = Field(description="the engine's own sentence")
+    operate_url: str | None = Field(description="its instance in Operate, if an address is set")
+
+    @property
+    def kind(self) -> str:
+        """What it is called: the engine's type, or else the code of the held job."""
+        return self.incident_type or self.fail_code or "held"
+
+    @property
+    def why(self) -> str:
+        """Why it stopped: what the verb said, or else the engine."""
+        said = self.fail_text if self.state == "incident" else None
+        return said or self.incident_text or self.reason
 
     @classmethod
-    def of(cls, trouble: Trouble) -> Self:
+    def of(cls, trouble: Trouble, links: EngineLinks) -> Self:
         """Return the record of an incident."""
-        return cls.model_validate(trouble)
+        return cls.model_validate({**_fields(trouble), "operate_url": links.instance(trouble.instance_key)})
+
+
+class StoryLine(BaseModel):
+    """One thing that happened to a job."""
+
+    model_config = _LOOK
+
+    at: datetime
+    text: str
+
+
+class IncidentDetail(IncidentRecord):
+    """An incident with the story of its job."""
+
+    headline: str = Field(description="the job in one sentence; empty if it has no frame")
+    story: tuple[StoryLine, ...]
+
+    @staticmethod
+    def with_story(record: IncidentRecord, headline: str, story: Sequence[object]) -> "IncidentDetail":
+        """Return the record with what happened to its job."""
+        told = [StoryLine.model_validate(line) for line in story]
+        return IncidentDetail.model_validate({**record.model_dump(), "headline": headline, "story": told})
+
+
+class IncidentResolution(BaseModel):
+    """What resolving an incident did; who did it and why is in the entry's events."""
+
+    model_config = _LOOK
+
+    incident_id: UUID | None
+    entry_id: UUID | None
+    job_key: int | None
+    by: str
+    sentence: str
 
 
 class MessageReceipt(BaseModel):

@@ -19,7 +19,9 @@ from verbworker.client.records import (
     EntryRecord,
     EventRecord,
     GateRecord,
+    IncidentDetail,
     IncidentRecord,
+    IncidentResolution,
     MessageReceipt,
 )
 from verbworker.contract.message import Message
@@ -311,8 +313,26 @@ class SyncClient:
         return self._call(lambda client: client.deliver(message, ttl=ttl, by=by))
 
     def incidents(self, *, without_entry: bool = False, limit: int = 100) -> list[IncidentRecord]:
-        """Return the jobs that wait for an operator: see `Client.incidents`."""
+        """Return what waits for an operator: see `Client.incidents`."""
         return self._call(lambda client: client.incidents(without_entry=without_entry, limit=limit))
+
+    def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
+        """Return one open incident with the story of its job: see `Client.incident`."""
+        return self._call(lambda client: client.incident(where, without_entry=without_entry))
+
+    def resolve(
+        self,
+        where: EntryId | int,
+        reason: str,
+        *,
+        retries: int = 3,
+        as_new: bool = False,
+        without_entry: bool = False,
+        by: str | None = None,
+    ) -> IncidentResolution:
+        """Resolve an incident: see `Client.resolve`."""
+        more: dict[str, Any] = {"retries": retries, "as_new": as_new, "without_entry": without_entry, "by": by}
+        return self._call(lambda client: client.resolve(where, reason, **more))
 
     @property
     def _open_thread(self) -> _LoopThread:

@@ -28,7 +28,7 @@ _READING: Final[tuple[tuple[str, Page], ...]] = (
     ("/gates", gate_pages.inbox),
     ("/dead-letters", trouble_pages.letters),
     ("/incidents", trouble_pages.incidents),
-    ("/incidents/job", trouble_pages.incident),
+    ("/incidents/one", trouble_pages.incident),
     ("/verbs", plain_pages.verbs),
     ("/load", plain_pages.load),
     ("/events", plain_pages.events),
@@ -39,7 +39,7 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
     ("/gates/{where:uuid}/release", gate_pages.release),
     ("/dead-letters/{letter_id:uuid}/redeliver", trouble_pages.redeliver),
     ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
-    ("/incidents/release", trouble_pages.release),
+    ("/incidents/resolve", trouble_pages.resolve),
 )
 
 

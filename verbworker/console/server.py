@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 
 from verbworker.app.settings import Settings
-from verbworker.app.wiring import choose_engine
 from verbworker.background.poll_loop import running
 from verbworker.client.client import Client
 from verbworker.client.resources import Resources
@@ -21,7 +20,6 @@ from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
-from verbworker.errors import ContractInvalid
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores import migrations
@@ -83,16 +81,5 @@ def _tools(
         updates=LiveUpdates(database, most=console.streams),
         settings=console,
         tenant=settings.tenant,
-        engine_id=_cluster(settings),
-        resolves=settings.engine == "embedded",
-        choose_engine=lambda: choose_engine(settings),
         catalogue=catalogue,
     )
-
-
-def _cluster(settings: Settings) -> str | None:
-    """Return the engine's id if one is set: only releasing a held job needs it."""
-    try:
-        return settings.cluster()
-    except ContractInvalid:
-        return None

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -84,6 +85,64 @@ class EngineFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineIncident:
+    """Why an instance cannot continue without an operator, in the engine's own words."""
+
+    incident_key: int
+    instance_key: int
+    element_id: str
+    element_instance_key: int
+    kind: str  # the engine's type, such as JOB_NO_RETRIES
+    message: str
+    job_key: int | None = None
+    raised_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveElement:
+    """An element that holds a token of an instance, and the message it waits for."""
+
+    element_id: str
+    element_instance_key: int
+    type: str  # as Zeebe names it, such as SERVICE_TASK
+    since: datetime | None = None
+    message_name: str | None = None
+    correlation_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineJob:
+    """A job that has not ended, as a search reports it."""
+
+    job_key: int
+    instance_key: int
+    type: str
+    retries: int
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUserTask:
+    """A native user task that waits for a person."""
+
+    user_task_key: int
+    instance_key: int
+    element_id: str
+    element_instance_key: int
+    assignee: str | None = None
+    created_at: datetime | None = None
+
+
+class InstanceState(StrEnum):
+    """The state of an instance, as a search reports it."""
+
+    ACTIVE = "ACTIVE"
+    COMPLETED = "COMPLETED"
+    TERMINATED = "TERMINATED"
+    SUSPENDED = "SUSPENDED"
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """Whether a cluster offers one of its APIs, and why not; None if it could not be found out."""
 
@@ -158,6 +217,18 @@ class Engine(JobCommands, JobTimeouts, Protocol):
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """Give a job in an incident new retries, and resolve the incident if its key is known."""
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Resolve an incident, so that its element tries again; `JobGone` if the engine does not have it."""
+
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """Return the open incidents of these instances, or of all without keys.
+
+        The answer may lag: it confirms what it contains and denies nothing. `NotOffered` if the engine cannot know.
+        """
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """Return where the tokens of an instance are; it may lag in the same way. `NotOffered` likewise."""
 
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one still buffered under the same id counts as published."""
@@ -256,6 +327,23 @@ class UserTasks(Protocol):
 
 OWN_ACTION = "verbworker"
 """The action that our own completions and assignments name, so that a listener recognises them."""
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """A remote engine with a search over what it exports. Answers may lag; `NotOffered` without such storage."""
+
+    async def instance_states(self, instance_keys: Sequence[int]) -> dict[int, InstanceState]:
+        """Return the states of those instances that the search finds."""
+
+    async def terminations(self, since: datetime) -> list[int]:
+        """Return the instances that were terminated since a moment."""
+
+    async def open_jobs(self, instance_keys: Sequence[int]) -> list[EngineJob]:
+        """Return the jobs of these instances that can still run."""
+
+    async def user_tasks(self, instance_keys: Sequence[int] = ()) -> list[EngineUserTask]:
+        """Return the native user tasks that wait for a person: of these instances, or of all without keys."""
 
 
 @runtime_checkable

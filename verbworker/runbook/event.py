@@ -49,6 +49,7 @@ class Kind(StrEnum):
     MESSAGE_RECEIVED = "MessageReceived"
     CORRELATION_FAILED = "CorrelationFailed"
     INCIDENT_RAISED = "IncidentRaised"
+    RESOLVE_REQUESTED = "ResolveRequested"
     INCIDENT_RESOLVED = "IncidentResolved"
     CANCEL_REQUESTED = "CancelRequested"
     CANCELLED = "Cancelled"
@@ -211,6 +212,7 @@ _SENTENCES = {
     Kind.MESSAGE_RECEIVED: "Message {message_name} arrived",
     Kind.CORRELATION_FAILED: "Message {message_name} could not be delivered: {reason}",
     Kind.INCIDENT_RAISED: "{verb} stopped: {code}",
+    Kind.RESOLVE_REQUESTED: "{by} resolved the incident at {element}: {reason}",
     Kind.INCIDENT_RESOLVED: "{verb} may continue",
     Kind.CANCEL_REQUESTED: "{by} requested cancellation: {reason}",
     Kind.CANCELLED: "Cancelled",
@@ -224,6 +226,8 @@ _SENTENCES = {
 def describe(event: Event) -> str:
     """Describe the event in a sentence for people who never saw the process."""
     sentence = _SENTENCES[event.kind]
+    if event.kind in (Kind.INCIDENT_RAISED, Kind.INCIDENT_RESOLVED) and not event.detail.get("verb"):
+        sentence = sentence.replace("{verb}", "{element}")  # a gateway or an event stops without a verb
     match event.kind, event.detail:
         case Kind.STEP_COMPLETED, {"outcome": "bpmn_error"}:
             sentence = "{verb} ended with {error_code}"
@@ -251,10 +255,15 @@ def open_incidents(events: Iterable[Event]) -> list[Event]:
     waiting: dict[object, Event] = {}
     for event in events:
         if event.kind is Kind.INCIDENT_RAISED:
-            waiting[event.detail.get("job_key")] = event
+            waiting[_subject_of(event)] = event
         elif event.kind is Kind.INCIDENT_RESOLVED:
-            waiting.pop(event.detail.get("job_key"), None)
+            waiting.pop(_subject_of(event), None)
     return list(waiting.values())
+
+
+def _subject_of(event: Event) -> object:
+    """Return what an incident stops: a job, or an element without one, known by the key of its incident."""
+    return event.detail.get("job_key") or ("incident", event.detail.get("incident_key"))
 
 
 def _name_step(step: Mapping[str, Any]) -> str:

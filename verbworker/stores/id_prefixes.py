@@ -28,6 +28,10 @@ class IdPrefixes:
         """Return the id of an entry or of a gate; raises as `entry` does."""
         return await self._find(text, "entry or gate", "entry", "gate")
 
+    async def entry_or_incident(self, text: str) -> UUID:
+        """Return the id of an entry or of an incident; raises as `entry` does."""
+        return await self._find(text, "entry or incident", "entry", "incident")
+
     async def letter(self, text: str) -> UUID:
         """Return the id of a dead letter; raises as `entry` does."""
         return await self._find(text, "dead letter", "letter")

@@ -92,9 +92,10 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
     entry = found.model_dump(include=set(EntryRecord.model_fields))
     facts = [(name, value) for name, value in entry.items() if value not in (None, {})]
     facts += [("waits for", f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})") for wait in found.waits]
+    facts += [("operate", found.operate_url)] if found.operate_url else []
     for event in found.incidents:
-        explain = f"verbworker frames explain {event.detail.get('job_key')}"
-        facts += [("incident", event.sentence), ("what to do", f"see why, fix it, then release the job: {explain}")]
+        todo = f"see why, fix it, then resolve it: verbworker incidents show {entry_id}"
+        facts += [("incident", event.sentence), ("what to do", todo)]
     if found.failure is not None:
         facts.append(("reason", found.failure.sentence))
     if found.trouble:

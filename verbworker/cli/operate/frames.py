@@ -19,6 +19,7 @@ from verbworker.stores.jobs.compensations import UNDO, Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories, History
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
+from verbworker.work.upkeep.resolutions import Resolutions
 
 app = typer.Typer(help="Frames: the history of each job, and jobs held for a person.", no_args_is_help=True)
 
@@ -82,7 +83,7 @@ def release(
         bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")
     ] = False,
     incident_key: Annotated[
-        int | None, typer.Option("--incident-key", help="Key of the incident in the engine.")
+        int | None, typer.Option("--incident-key", help="Key of the incident, if it cannot be found.")
     ] = None,
     frame_only: Annotated[
         bool, typer.Option("--frame-only", help="Do not change the job and the incident in the engine.")
@@ -112,6 +113,12 @@ async def _release(resources: Resources, wanted: Release, *, frame_only: bool) -
     engine = None if frame_only else await resources.open_engine()
     frames = Frames(database, engine_id=engine_id, owner=resources.owner)
     histories, records = Histories(database, engine_id=engine_id), None
+    if engine is not None and wanted.incident_key is None and not engine_id.endswith(UNDO):
+        held = await histories.read(wanted.job_key)
+        if held is not None:
+            resolutions = Resolutions(database, engine, owner=resources.owner)
+            found = await resolutions.key_of_job(wanted.job_key, held.frame.process_instance_key)
+            wanted = replace(wanted, incident_key=found)
     if engine_id.endswith(UNDO):
         records = Compensations(database, engine_id=engine_id.removesuffix(UNDO))
     return await Releases(frames, histories, engine, records=records).release(wanted)

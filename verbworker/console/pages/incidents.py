@@ -1,23 +1,14 @@
-"""Incidents in the browser: undeliverable messages, and jobs that wait for an operator."""
+"""Incidents in the browser: undeliverable messages, and what waits for an operator."""
 
-from contextlib import AsyncExitStack
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from starlette.responses import Response
 
-from verbworker.app.explain import explain, headline
+from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.console.live_updates import LETTERS, RUNBOOK
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
-from verbworker.errors import EngineError, InvocationInvalid, NotFound, RequestConflict
-from verbworker.stores.cases.overview import Trouble
-from verbworker.stores.jobs.compensations import UNDO, Compensations
-from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.histories import Histories
+from verbworker.errors import InvocationInvalid, NotFound
 from verbworker.stores.messages.dead_letters import DeadLetters
-from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
-
-_MOST_RETRIES = 1000  # a typing mistake must not grant millions
-_LARGEST_KEY = 2**63 - 1  # a bigint
 
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:
@@ -46,76 +37,40 @@ async def discard(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def incidents(tools: PageTools, visit: PageVisit) -> Response:
-    """List the jobs that wait for an operator, the longest wait first."""
+    """List what waits for an operator, the longest wait first."""
     without_entry = tools.sees_jobs_without_entry(visit.session)
     found = await visit.client(tools).incidents(without_entry=without_entry)
-    return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, troubles=found)
+    return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, incidents=found)
 
 
 async def incident(tools: PageTools, visit: PageVisit) -> Response:
-    """Show one incident: the history of the job, and the form that releases it."""
-    trouble = await _trouble(tools, visit, visit.query_value("engine", 400), visit.query_value("job"))
-    history = await Histories(tools.database, engine_id=trouble.engine_id).read(trouble.job_key)
-    return visit.page(
-        tools,
-        "incident",
-        here="/incidents",
-        trouble=trouble,
-        headline="" if history is None else headline(history.frame),
-        story=[] if history is None else explain(history),
-    )
+    """Show one incident: the engine's reason, the story of the job, and the form that resolves it."""
+    without_entry = tools.sees_jobs_without_entry(visit.session)
+    found = await visit.client(tools).incident(_where(visit.query_value("id")), without_entry=without_entry)
+    return visit.page(tools, "incident", here="/incidents", incident=found)
 
 
-async def release(tools: PageTools, visit: PageVisit) -> Response:
-    """Let a held job run again."""
-    trouble = await _trouble(tools, visit, visit.form_field("engine"), visit.form_field("job"))
-    wanted = Release(
-        trouble.job_key,
-        visit.session.name,
+async def resolve(tools: PageTools, visit: PageVisit) -> Response:
+    """Resolve an incident."""
+    where = _where(visit.form_field("id"))
+    answer = await visit.client(tools).resolve(
+        where,
         visit.require("reason", "the reason"),
-        _number(visit.form_field("retries") or "3", "the number of retries", _MOST_RETRIES),
-        visit.form_field("as_new") == "1",
-        _number(key, "the incident's key", _LARGEST_KEY) if (key := visit.form_field("incident_key")) else None,
+        retries=_number(visit.form_field("retries") or "3", "the number of retries", MOST_RETRIES),
+        as_new=visit.form_field("as_new") == "1",
+        without_entry=tools.sees_jobs_without_entry(visit.session),
     )
-    answer = await _release_job(tools, trouble, wanted)
-    if not answer.done:
-        raise RequestConflict(answer.sentence)
-    is_all = tools.resolves and trouble.engine_id.removesuffix(UNDO) == tools.engine_id
-    sentence = "the job runs again with its next delivery" if is_all else answer.sentence
-    return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
+    return visit.page(tools, "said", here="/incidents", sentence=answer.sentence, back="/incidents")
 
 
-async def _release_job(tools: PageTools, trouble: Trouble, wanted: Release) -> ReleaseAnswer:
-    cluster = trouble.engine_id.removesuffix(UNDO)
-    async with AsyncExitStack() as stack:
-        engine = None
-        if cluster == tools.engine_id:
-            engine = await stack.enter_async_context(tools.choose_engine())
-        if trouble.state is None:
-            # This job never got a frame: only the engine has something to release.
-            if engine is None:
-                return ReleaseAnswer(
-                    False, f"the job belongs to the engine {cluster}, and this console uses another one"
-                )
-            try:
-                await engine.release(wanted.job_key, retries=wanted.retries, incident_key=wanted.incident_key)
-            except EngineError as error:
-                return ReleaseAnswer(False, f"the engine does not accept it: {error}; fix that and try again")
-            return ReleaseAnswer(True, f"the job has {wanted.retries} retries and runs with its next delivery")
-        records = Compensations(tools.database, engine_id=cluster) if trouble.engine_id.endswith(UNDO) else None
-        frames = Frames(tools.database, engine_id=trouble.engine_id, owner=uuid4())
-        histories = Histories(tools.database, engine_id=trouble.engine_id)
-        return await Releases(frames, histories, engine, records=records).release(wanted)
-
-
-async def _trouble(tools: PageTools, visit: PageVisit, engine_id: str, job: str) -> Trouble:
-    session = visit.session
-    job_key = _number(job, "the job's key", _LARGEST_KEY)
-    without_entry = tools.sees_jobs_without_entry(session)
-    trouble = await tools.overview.trouble(session.tenant, engine_id, job_key, without_entry=without_entry)
-    if trouble is None:
-        raise NotFound(f"the job {job_key} is not waiting for an operator")
-    return trouble
+def _where(text: str) -> UUID | int:
+    """Return the id of an incident, or the key of a job that belongs to no entry."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("there is no such incident") from None
 
 
 def _number(text: str, name: str, largest: int) -> int:

@@ -14,7 +14,6 @@ from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.settings import ConsoleSettings
 from verbworker.contract.text import LONGEST_REASON
-from verbworker.engine.protocol import Engine
 from verbworker.errors import InvocationInvalid
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
@@ -40,10 +39,6 @@ class PageTools:
     updates: LiveUpdates
     settings: ConsoleSettings
     tenant: str
-    engine_id: str | None
-    resolves: bool
-    """Whether the engine resolves an incident by itself when its job is released."""
-    choose_engine: Callable[[], Engine]
     catalogue: Callable[[], list[ListedVerb] | None]
 
     def sees_jobs_without_entry(self, session: LoginSession) -> bool:

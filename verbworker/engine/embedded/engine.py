@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from importlib.metadata import version
 from types import TracebackType
@@ -21,32 +21,37 @@ from verbworker.engine.embedded.instance_step import (
     Starts,
     answer,
     cut,
+    engine_incident,
     serialize,
+    state_of,
     to_plain_json,
 )
 from verbworker.engine.embedded.job_completion import Completion, CompletionParts
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.kernel.inspection import active_elements
+from verbworker.engine.embedded.store_errors import in_our_words
 from verbworker.engine.embedded.timers import EngineTimers
 from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
-from verbworker.errors import (
-    AccessDenied,
-    CommandInvalid,
-    EngineError,
-    EngineUnavailable,
-    JobGone,
-    JobNotActive,
-    StoreConflict,
-    StoreError,
-    StoreUnavailable,
+from verbworker.engine.protocol import (
+    ActiveElement,
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineIncident,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
 )
+from verbworker.errors import AccessDenied, CommandInvalid, EngineError, JobGone, JobNotActive
 from verbworker.job.job import Job
 from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
-from verbworker.stores.embedded.tokens import Change, IncidentRow, Kept, Tokens, instance_of
+from verbworker.stores.embedded.tokens import Change, Kept, Tokens, instance_of
 
 _STREAM_WAIT_MS: Final = 60_000  # then it asks again; a stream never ends by itself
 
@@ -105,7 +110,7 @@ class EmbeddedEngine:
         return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
 
     async def _require_name(self) -> None:
-        with _in_our_words():
+        with in_our_words():
             name = await self._tokens.engine_name()
         if name not in (None, self.engine_id):
             raise AccessDenied(
@@ -127,7 +132,7 @@ class EmbeddedEngine:
 
     async def start(self, start: Start) -> Started:
         """Create an instance, pinned to the returned version."""
-        with _in_our_words():
+        with in_our_words():
             opening = await self._starts.open(start)
             turn = await self._starts.begin(start, opening)
             compiled = await self._definitions.find(opening.definition_key)
@@ -145,7 +150,7 @@ class EmbeddedEngine:
         self, starts: Sequence[Start], note: Callable[[Connection, Sequence[Started]], Awaitable[None]]
     ) -> list[Started]:
         """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
-        with _in_our_words():
+        with in_our_words():
             openings = [await self._starts.open(start) for start in starts]
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
             answers = [answer(opening) for opening in openings]
@@ -158,7 +163,7 @@ class EmbeddedEngine:
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate up to `limit` jobs, waiting up to `wait_ms` for the first. If cancelled, gives them back."""
-        with _in_our_words():
+        with in_our_words():
             return await self._activation.take(ask, limit, wait_ms)
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
@@ -199,7 +204,7 @@ class EmbeddedEngine:
         if retries <= 0:
             await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
             return
-        with _in_our_words():
+        with in_our_words():
             kind = await self._tokens.fail(job_key, retries=min(retries, 2**31 - 1), backoff_ms=max(backoff_ms, 0))
             if kind is None:
                 raise await self._refusal(self._database, job_key, "")
@@ -212,7 +217,7 @@ class EmbeddedEngine:
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
-        with _in_our_words():
+        with in_our_words():
             if not await self._tokens.extend(job_key, timeout_ms):
                 raise await self._refusal(self._database, job_key, "it is not active")
 
@@ -227,18 +232,28 @@ class EmbeddedEngine:
             standing = await self._tokens.job(transaction.connection, job_key)
             incident = incident_key or (standing.incident_key if standing else None)
             if incident is not None:
-                await _resolve(transaction, incident)
+                await transaction.resolve(incident)
 
         await self._together(release_job)
 
-    async def incidents(self, instance_key: int) -> list[IncidentRow]:
-        """Return the open incidents of an instance."""
-        with _in_our_words():
-            return await self._tokens.incidents(instance_key)
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """Return the open incidents of these instances, or of all without keys. Never lags."""
+        with in_our_words():
+            rows = await self._tokens.incidents(instance_keys)
+        return [engine_incident(row) for row in rows]
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """Return where the tokens of an instance are; none if it has ended."""
+        with in_our_words():
+            (kept,) = await self._tokens.load([instance_key])
+            if kept is None:
+                return []
+            compiled = await self._definitions.find(kept.definition_key)
+        return active_elements(compiled.definition, state_of(kept))
 
     async def resolve_incident(self, incident_key: int) -> None:
         """Resolve an incident; `JobGone` if it does not exist."""
-        await self._together(lambda transaction: _resolve(transaction, incident_key))
+        await self._together(lambda transaction: transaction.resolve(incident_key))
 
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
@@ -283,7 +298,7 @@ class EmbeddedEngine:
 
     async def alive(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""
-        with _in_our_words():
+        with in_our_words():
             return await self._tokens.is_there(instance_key)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -295,7 +310,7 @@ class EmbeddedEngine:
             known = self._memory.take(instance_key)
             if known is not None and await self._is_told(known, command, guard):
                 return
-            with _in_our_words():
+            with in_our_words():
                 kept = await self._loads.add(instance_key)
             if kept is None:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
@@ -311,7 +326,7 @@ class EmbeddedEngine:
 
     async def _save(self, turn: InstanceStep, version: int) -> bool:
         """Save a step by one statement, and hand its jobs to local waiters."""
-        with _in_our_words(), self._handoff.promise(turn) as promises:
+        with in_our_words(), self._handoff.promise(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
             if at_ms:
                 self._cache(turn)
@@ -347,7 +362,7 @@ class EmbeddedEngine:
         return await self._insist(once)
 
     async def _insist(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        with _in_our_words():
+        with in_our_words():
             return await TRANSACTION.run(work)
 
     def _wake_waiters(self, changes: list[Change]) -> None:
@@ -358,7 +373,7 @@ class EmbeddedEngine:
 
     async def __aenter__(self) -> Self:
         """Open the database unless it is open, and start the services."""
-        with _in_our_words():
+        with in_our_words():
             if not self._database.is_open:
                 await self._stack.enter_async_context(self._database)
         # Not a TaskGroup: an engine may be opened in one task and closed in another.
@@ -380,21 +395,3 @@ class EmbeddedEngine:
         async with asyncio.TaskGroup() as tasks:
             for service in self.services:
                 tasks.create_task(run_for_ever(service), name=service.name)
-
-
-async def _resolve(transaction: EngineTransaction, incident_key: int) -> None:
-    try:
-        await transaction.tell(instance_of(incident_key), told.Resolve(incident_key))
-    except NothingThere as error:
-        raise JobGone(f"no such incident: {incident_key}") from error
-
-
-@contextmanager
-def _in_our_words() -> Iterator[None]:
-    """Translate store errors into engine errors."""
-    try:
-        yield
-    except (StoreUnavailable, StoreConflict) as error:
-        raise EngineUnavailable(str(error)) from error
-    except StoreError as error:
-        raise CommandInvalid(str(error)) from error

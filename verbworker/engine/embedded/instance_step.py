@@ -11,7 +11,7 @@ from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
-from verbworker.engine.protocol import Start, Started, Variables
+from verbworker.engine.protocol import EngineIncident, Start, Started, Variables
 from verbworker.errors import CommandInvalid
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import (
@@ -22,6 +22,7 @@ from verbworker.stores.embedded.tokens import (
     Kept,
     Opening,
     Tokens,
+    instance_of,
     new_instance,
 )
 
@@ -54,6 +55,12 @@ def state_of(kept: Kept, variables: dict[str, Any] | None = None) -> State:
     value = orjson.loads(kept.state)
     value["variables"] = orjson.loads(kept.variables) if variables is None else variables
     return load_state(kept.instance_key, value)
+
+
+def engine_incident(row: IncidentRow) -> EngineIncident:
+    """Return a stored incident as every engine reports one."""
+    place = row.key, instance_of(row.key), row.element_id, row.element_instance_key
+    return EngineIncident(*place, row.kind, row.message, row.job or None, row.raised_at)
 
 
 class InstanceStep:
@@ -130,8 +137,8 @@ class InstanceStep:
                 change.timers.pop(key, None)
                 change.subscriptions.pop(key, None)
                 change.closed.append(key)
-            case told.IncidentRaised(key, kind, message, node, job):
-                change.incidents[key] = IncidentRow(key, job, node, kind, cut(message))
+            case told.IncidentRaised(key, kind, message, node, job, element_instance):
+                change.incidents[key] = IncidentRow(key, job, node, element_instance, kind, cut(message))
             case told.IncidentGone(key):
                 change.incidents.pop(key, None)
                 change.incidents_gone.append(key)

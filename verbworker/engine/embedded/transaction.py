@@ -11,10 +11,10 @@ from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.protocol import Variables
-from verbworker.errors import EngineError
+from verbworker.errors import EngineError, JobGone
 from verbworker.stores.database import Connection
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriber, Subscriptions
-from verbworker.stores.embedded.tokens import Change, Kept, Tokens, new_instance
+from verbworker.stores.embedded.tokens import Change, Kept, Tokens, instance_of, new_instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,13 @@ class EngineTransaction:
         turn = await self.turn(kept)
         turn.put(variables)
         await self.settle(turn, _now(kept))
+
+    async def resolve(self, incident_key: int) -> None:
+        """Resolve an incident; raises `JobGone` if it does not exist."""
+        try:
+            await self.tell(instance_of(incident_key), told.Resolve(incident_key))
+        except NothingThere as error:
+            raise JobGone(f"no such incident: {incident_key}") from error
 
     async def settle(self, turn: InstanceStep, now: datetime) -> bool:
         """Deliver buffered messages to a moved instance, save it, and start instances that its end unblocks."""

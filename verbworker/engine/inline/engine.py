@@ -9,12 +9,23 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from verbworker.engine.embedded.kernel.state import TokenIncident
+from verbworker.engine.embedded.kernel.inspection import active_elements, open_incidents
 from verbworker.engine.inline.clock import Clock
 from verbworker.engine.inline.faults import Faults, InjectedFault
 from verbworker.engine.inline.instances import InlineInstances
 from verbworker.engine.inline.jobs import JobState, MemoryJob
-from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.protocol import (
+    ActiveElement,
+    Ask,
+    Deployed,
+    EngineFacts,
+    EngineIncident,
+    Resource,
+    Signal,
+    Start,
+    Started,
+    Variables,
+)
 from verbworker.errors import CommandInvalid, JobGone
 from verbworker.job.job import Job
 
@@ -68,15 +79,6 @@ class InlineEngine:
     def resolve(self, job_key: int, *, retries: int = 3) -> None:
         """Give a job new retries and resolve its incident, as an operator does."""
         self._instances.release(self.jobs[job_key], retries)
-        self._stir()
-
-    def incidents(self, instance_key: int) -> list[TokenIncident]:
-        """Return the open incidents of an instance."""
-        return list(self._instances.state(instance_key).incidents.values())
-
-    def resolve_incident(self, incident_key: int) -> None:
-        """Resolve an incident without a job, as an operator does; raises `JobGone` if it does not exist."""
-        self._instances.resolve(incident_key)
         self._stir()
 
     def set_variables(self, instance_key: int, variables: Variables) -> None:
@@ -194,6 +196,22 @@ class InlineEngine:
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """Give a job new retries and resolve its incident, whose key is known here."""
         self._strike("release", lambda: self._instances.release(self._instances.jobs.find(job_key), retries))
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Resolve an incident; raises `JobGone` if it does not exist."""
+        self._strike("resolve_incident", lambda: self._instances.resolve(incident_key))
+
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """Return the open incidents of these instances, or of all without keys. Never lags."""
+        self._strike("incidents", lambda: None)
+        states = self._instances.find_alive(instance_keys)
+        return [incident for _, state in states for incident in open_incidents(state)]
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """Return where the tokens of an instance are; none if it has ended."""
+        self._strike("waits", lambda: None)
+        states = self._instances.find_alive([instance_key])
+        return [element for definition, state in states for element in active_elements(definition, state)]
 
     async def publish(self, signal: Signal) -> None:
         """Deliver a message to each subscribed process, and buffer it for later subscribers until its TTL ends."""

@@ -1,13 +1,14 @@
 """Instances in memory: each command is one kernel step, whose effects are applied immediately."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
+from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import InstanceStatus, State
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.inline.clock import Clock, Timers
@@ -50,6 +51,11 @@ class InlineInstances:
         if instance_key not in self._known:
             raise JobGone(f"no such instance: {instance_key}")
         return self._known[instance_key].state
+
+    def find_alive(self, instance_keys: Collection[int]) -> list[tuple[Definition, State]]:
+        """Return those of these instances that have not ended; all of them without keys."""
+        keys = [key for key in instance_keys or self._known if self.is_alive(key)]
+        return [(self._known[key].shelved.definition, self._known[key].state) for key in keys]
 
     def is_alive(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""

@@ -13,10 +13,15 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from verbworker.engine.known_faults import version_number
 from verbworker.engine.protocol import (
+    ActiveElement,
     Ask,
     Deployed,
     EngineFacts,
+    EngineIncident,
+    EngineJob,
     EngineOffers,
+    EngineUserTask,
+    InstanceState,
     Resource,
     Signal,
     Start,
@@ -31,6 +36,7 @@ from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_gateway import correlate
 from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls, denial
+from verbworker.engine.zeebe.search import Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
@@ -60,6 +66,7 @@ class ZeebeEngine:
         self._gateway = transport(connection, credentials, self._rest)
         self._offers = ClusterOffers(connection, credentials, self._rest)
         self._tasks = UserTaskCalls(self._rest)
+        self._search = Search(self._rest)
 
     @property
     def engine_id(self) -> str:
@@ -169,8 +176,39 @@ class ZeebeEngine:
         request = wire.message(pb.UpdateJobRetriesRequest, jobKey=job_key, retries=retries)
         await self._send("UpdateJobRetries", request)
         if incident_key is not None:
-            resolve = wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key)
-            await self._send("ResolveIncident", resolve)
+            await self.resolve_incident(incident_key)
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Resolve an incident; that of a job without retries is raised again."""
+        await self._send("ResolveIncident", wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key))
+
+    # ---- searches: see `Search` --------------------------------------------------------------------------------------
+
+    async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
+        """Return the active incidents of these instances, or all without keys."""
+        return await self._search.incidents(instance_keys)
+
+    async def waits(self, instance_key: int) -> list[ActiveElement]:
+        """Return where the tokens of an instance are."""
+        return await self._search.waits(instance_key)
+
+    async def instance_states(self, instance_keys: Sequence[int]) -> dict[int, InstanceState]:
+        """Return the states of those instances that the search finds."""
+        return await self._search.instance_states(instance_keys)
+
+    async def terminations(self, since: datetime) -> list[int]:
+        """Return the instances that were terminated since a moment."""
+        return await self._search.terminations(since)
+
+    async def open_jobs(self, instance_keys: Sequence[int]) -> list[EngineJob]:
+        """Return the jobs of these instances that can still run."""
+        return await self._search.open_jobs(instance_keys)
+
+    async def user_tasks(self, instance_keys: Sequence[int] = ()) -> list[EngineUserTask]:
+        """Return the native user tasks that wait for a person."""
+        return await self._search.user_tasks(instance_keys)
+
+    # ---- messages and instances --------------------------------------------------------------------------------------
 
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one still buffered under the same id counts as published."""

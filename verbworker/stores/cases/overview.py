@@ -62,10 +62,14 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that waits for an operator: a held frame, or a job that never got a frame."""
+    """Something that waits for an operator: a held frame, a job without one, or an element that cannot go on.
 
+    A frame that belongs to no entry has no `incident_id`; an element without a job has no `job_key`.
+    """
+
+    incident_id: UUID | None
     engine_id: str
-    job_key: int
+    job_key: int | None
     entry_id: UUID | None
     element_id: str
     reason: str
@@ -78,6 +82,10 @@ class Trouble:
     fail_class: str | None
     fail_code: str | None
     fail_text: str | None
+    instance_key: int | None = None
+    incident_key: int | None = None
+    incident_type: str | None = None
+    incident_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +155,24 @@ class Overview:
 
     async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
         """Return what waits for an operator, longest first; with `without_entry` also jobs that belong to no entry."""
-        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, without_entry, None, None, limit)
+        rows = await self._database.fetch(
+            query("overview", "troubles"), tenant_id, without_entry, None, None, limit, None
+        )
         return [Trouble(**row) for row in rows]
 
     async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, without_entry: bool) -> Trouble | None:
         """Return one of them while it waits."""
         rows = await self._database.fetch(
-            query("overview", "troubles"), tenant_id, without_entry, engine_id, job_key, 1
+            query("overview", "troubles"), tenant_id, without_entry, engine_id, job_key, 1, None
         )
         return Trouble(**rows[0]) if rows else None
+
+    async def find_troubles(
+        self, tenant_id: str, *, where: UUID | None, key: int | None, without_entry: bool, limit: int = 10
+    ) -> list[Trouble]:
+        """Return those that an incident's or an entry's id names, or the key of a job or an incident."""
+        wanted = tenant_id, without_entry, None, key, limit, where
+        return [Trouble(**row) for row in await self._database.fetch(query("overview", "troubles"), *wanted)]
 
     async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
         """Return the number of events of each of these entries."""

@@ -75,13 +75,15 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """A new incident; `job` is 0 for none."""
+    """An incident; `job` is 0 for none."""
 
     key: int
     job: int
     element_id: str
+    element_instance_key: int
     kind: str
     message: str
+    raised_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -243,9 +245,12 @@ class Tokens:
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
         return row is not None and bool(row["is_there"])
 
-    async def incidents(self, instance_key: int) -> list[IncidentRow]:
-        """Return the incidents of an instance."""
-        return [IncidentRow(*row) for row in await self._database.fetch(query("tokens", "incidents"), instance_key)]
+    async def incidents(self, instance_keys: Sequence[int]) -> list[IncidentRow]:
+        """Return the incidents of these instances, oldest first; of all without keys."""
+        if not instance_keys:
+            return [IncidentRow(*row) for row in await self._database.fetch(query("tokens", "every_incident"))]
+        rows = await self._database.fetch(query("tokens", "incidents"), list(instance_keys))
+        return [IncidentRow(*row) for row in rows]
 
     async def purge(self, *, older_than: timedelta, limit: int) -> int:
         """Delete instances that ended `older_than` ago and return how many."""
@@ -335,14 +340,18 @@ def _job_rows(change: Change) -> list[tuple[object, ...]]:
 def _rich_rows(changes: list[Change]) -> list[list[object]]:
     """Return the columns that only `save` takes."""
     jobs_set = [(key, held, retries) for c in changes for key, (held, retries) in c.jobs_set.items()]
-    incidents = [(i.key, i.job, i.element_id, i.kind, i.message) for c in changes for i in c.incidents.values()]
+    incidents = [
+        (i.key, i.job, i.element_id, i.kind, i.message, i.element_instance_key)
+        for c in changes
+        for i in c.incidents.values()
+    ]
     subscriptions = [(key, name, wanted) for c in changes for key, (name, wanted) in c.subscriptions.items()]
     return [
         *columns(jobs_set, 3),
         *columns([item for c in changes for item in c.timers.items()], 2),
         *columns(subscriptions, 3),
         [key for c in changes for key in c.closed],
-        *columns(incidents, 5),
+        *columns(incidents, 6),
         [key for c in changes for key in c.incidents_gone],
         *columns([(message, c.kept.instance_key) for c in changes for message in c.taken], 2),
     ]

@@ -18,7 +18,7 @@ from verbworker.stores.database import Database
 from verbworker.work.listeners.job_handler import InternalJobs
 from verbworker.work.starts.cancel import Cancellation
 
-_REASON = "cancelled in the engine"
+_WHY = "cancelled in the engine"
 
 
 class CancelListener:
@@ -44,7 +44,7 @@ class CancelListener:
         known = None if uid is None else await self._instances.facts(uid)
         # A duplicate of the entry is cancelled by us, and its own instance goes on.
         if known is not None and not known.has_ended and known.instance_key == job.process_instance_key:
-            await self._cancelling.end_outside(known.entry_id, job.process_instance_key, reason=_REASON)
+            await self._cancelling.end_outside(known.entry_id, job.process_instance_key, why=_WHY)
         return await self._complete(job)
 
     async def _complete(self, job: Job, why: PermanentContract | None = None) -> bool:

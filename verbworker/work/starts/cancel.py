@@ -115,8 +115,8 @@ class Cancellation:
             is_ended = await self._end_in(connection, entry_id, asked or {})
         return await self._trace_end(entry_id, is_ended)
 
-    async def end_outside(self, entry_id: UUID, instance_key: int, *, reason: str = _OUTSIDE) -> bool:
-        """End an entry whose instance the engine no longer has, though it was not ended here.
+    async def end_outside(self, entry_id: UUID, instance_key: int, *, why: str = "") -> bool:
+        """End an entry whose instance the engine no longer has, though it was not ended here; `why` if that is known.
 
         Returns False if it ended before, or if the engine has the instance under another key.
         """
@@ -127,7 +127,7 @@ class Cancellation:
             ):
                 return False
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
-            said = asked or {"by": None, "reason": reason}
+            said = asked or {"by": None, "reason": f"{_OUTSIDE}: {why}" if why else _OUTSIDE}
             is_ended = await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
         return await self._trace_end(entry_id, is_ended)
 

@@ -3,8 +3,8 @@
 The reverse as well: an engine that lost its last records may have forgotten the end of an instance. Each is checked
 once more after its entry ended, and cancelled if it exists. An engine in our own database cannot lose records alone.
 
-Plain gRPC has no search, so each quiet instance is checked separately. A cluster with REST search could be asked for
-many together, and for the waits of each; gates are checked by their own relay.
+Each quiet instance is asked for by a command, which never lags. What only a search can tell is in
+`search_reconciler.py`; gates are checked by their own relay.
 """
 
 import logging
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.protocol import Engine, same_database
+from verbworker.engine.protocol import Engine, InstanceState, Searchable, same_database
 from verbworker.errors import EngineError, JobGone
 from verbworker.stores.cases.instances import MISSED_FOR, Instances, Quiet
 from verbworker.stores.database import Database
@@ -24,6 +24,10 @@ _log = logging.getLogger(__name__)
 
 _BATCH = 50  # entries per round; the others come next
 _CONCURRENT_CALLS = 8  # calls of the engine; more would only queue there
+_ENDS = {
+    InstanceState.COMPLETED: "the engine completed the instance without a report to us",
+    InstanceState.TERMINATED: "the instance was terminated in the engine",
+}
 
 
 class Reconciler:
@@ -86,11 +90,25 @@ class Reconciler:
                 await self._instances.find_again(instance.instance_uid, instance.instance_key)
             return
         is_sure = instance.is_missed or not self._forgets
-        if not is_sure or not await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
+        if not is_sure or not await self._end(instance):
             await self._instances.miss(instance.instance_uid, instance.instance_key)
         else:
             said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
             _log.warning("an instance ended outside", extra=said)
+
+    async def _end(self, instance: Quiet) -> bool:
+        why = await self._reason(instance.instance_key)
+        return await self._cancelling.end_outside(instance.entry_id, instance.instance_key, why=why)
+
+    async def _reason(self, instance_key: int) -> str:
+        """Return how the engine says that an instance ended; nothing if it cannot be asked, or does not know yet."""
+        if not isinstance(self._engine, Searchable):
+            return ""
+        try:
+            state = (await self._engine.instance_states([instance_key])).get(instance_key)
+        except EngineError:
+            return ""  # the reason is a courtesy: the end itself is certain
+        return _ENDS.get(state, "") if state is not None else ""
 
     async def _see_off(self, instance: Quiet) -> None:
         """Cancel an instance whose entry has ended, if the engine has it."""

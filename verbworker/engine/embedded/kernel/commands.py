@@ -137,6 +137,7 @@ class IncidentRaised:
     message: str
     node: str
     job: int
+    element_instance: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ class Node:
     leaving: tuple[NodeListener, ...] = ()
     undone_by: str = ""
     undoes: str = ""  # for a compensation throw event: one activity, or empty for the scope
+    element: str = ""  # the name of its BPMN element
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,7 @@ class _Compiling:
             leaving=tuple(self._listeners(node.binding.execution_listeners, "end")),
             undone_by="" if handler is None else handler.id,
             undoes=node.event.ref if isinstance(node.event, Compensate) else "",
+            element=node.kind.value,
         )
 
     def _act(self, node: FlowNode) -> tuple[Action, TimerWait | MessageWait | None]:

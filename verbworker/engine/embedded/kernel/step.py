@@ -368,7 +368,7 @@ class _Run:
     def _incident(self, token: Token, kind: str, message: str, *, job: int = 0) -> None:
         incident = TokenIncident(self._key(), token.key, kind, message, job)
         self.state.incidents[incident.key] = incident
-        self.effects.append(commands.IncidentRaised(incident.key, kind, message, token.node, job))
+        self.effects.append(commands.IncidentRaised(incident.key, kind, message, token.node, job, token.key))
 
     def _clear_incidents(self, token: Token) -> None:
         for key in [key for key, incident in self.state.incidents.items() if incident.token == token.key]:

@@ -1,0 +1,84 @@
+"""Incidents and waits on every engine: by its own state, by search, or refused where it cannot know."""
+
+import asyncio
+
+import pytest
+
+from tests.support.drawing import Drawing
+from tests.support.engine_cases import without_a_way
+from tests.support.engines import Gateway
+from verbworker.engine.inline import InlineEngine
+from verbworker.engine.protocol import Ask, Resource, Searchable, Start
+from verbworker.engine.zeebe.connection import GatewayAddress
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.errors import JobGone, NotOffered
+
+_KEYS = 60  # gRPC gives no key of an incident; it is one of the next
+
+
+@pytest.mark.zeebe
+async def test_a_broker_without_search_offers_none_by_any_of_its_searches(broker: Gateway) -> None:
+    address = GatewayAddress(broker.address, rest_url=f"http://{broker.rest_address}")
+    async with ZeebeEngine(address, engine_id="x") as engine:
+        assert isinstance(engine, Searchable)
+        for search in (engine.incidents(), engine.waits(1), engine.user_tasks(), engine.open_jobs([1])):
+            with pytest.raises(NotOffered, match="offers no search"):
+                await search
+
+
+@pytest.mark.zeebe
+async def test_an_incident_without_a_job_is_resolved_by_its_key(broker: Gateway) -> None:
+    drawing = without_a_way()
+    drawing.process = "incident-without-a-job"
+    model = (
+        drawing.xml()
+        .replace(b'type="decide"', b'type="incident.decide"')
+        .replace(b'type="left"', b'type="incident.left"')
+    )
+    async with ZeebeEngine(GatewayAddress(broker.address), engine_id="x") as engine:
+        await engine.deploy([Resource("p.bpmn", model)])
+        await engine.start(Start(drawing.process, {}))
+        (job,) = await engine.activate(Ask("incident.decide", "tests", 60_000, ()), 1, 10_000)
+        await engine.complete(job.key, {"orch_way": False})
+        await asyncio.sleep(0.5)  # the incident is raised after the answer
+        for key in range(job.key + 1, job.key + _KEYS):
+            try:
+                await engine.resolve_incident(key)
+            except JobGone:
+                continue
+            break
+        else:
+            raise AssertionError("no incident among the next keys")
+        await engine.cancel(job.process_instance_key)
+
+
+async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
+    engine = InlineEngine()
+    await engine.deploy([Resource("p.bpmn", without_a_way().xml())])
+    one = (await engine.start(Start("p", {}))).instance_key
+    other = (await engine.start(Start("p", {}))).instance_key
+    for job in await engine.activate(Ask("decide", "tests", 60_000, ()), 2, 1_000):
+        await engine.complete(job.key, {"orch_way": False})
+
+    every, mine = await engine.incidents(), await engine.incidents([one])
+
+    assert ([one.instance_key for one in every], [two.instance_key for two in mine]) == ([one, other], [one])
+    assert (mine[0].kind, mine[0].element_id, mine[0].job_key) == ("CONDITION_ERROR", "which", None)
+    assert [wait.type for wait in await engine.waits(one)] == ["EXCLUSIVE_GATEWAY"]
+    await engine.cancel(one)
+    assert (await engine.waits(one), len(await engine.incidents())) == ([], 1)
+
+
+async def test_each_message_that_a_token_waits_for_is_a_wait() -> None:
+    drawing = Drawing().start().gateway("eventBased", "first").catch("a", message="x").catch("b", message="y").end()
+    drawing.flow("begin", "first").flow("first", "a").flow("first", "b").flow("a", "end").flow("b", "end")
+    engine = InlineEngine()
+    await engine.deploy([Resource("p.bpmn", drawing.xml())])
+    started = await engine.start(Start("p", {"corr_key": "k"}))
+
+    waits = await engine.waits(started.instance_key)
+
+    assert [(wait.element_id, wait.message_name, wait.correlation_key) for wait in waits] == [
+        ("a", "x", "k"),
+        ("b", "y", "k"),
+    ]

@@ -1,0 +1,92 @@
+"""Three ways in which an engine stops by itself, drawn for the embedded engine."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from tests.support.drawing import Drawing, listeners
+from tests.support.entries import Book
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource, Start, Started
+from verbworker.job.job import Job
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection, Database
+
+_WAIT_MS = 5_000  # a job is there at once; a busy machine may be slower
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCase:
+    """A drawing, what goes wrong in it, what the engine calls that, and the job that shows that it goes on."""
+
+    name: str
+    drawing: Callable[[], Drawing]
+    fault: Callable[[EmbeddedEngine], Awaitable[None]]
+    kind: str
+    element: str
+    words: str
+    following: str
+
+    async def goes_on(self, engine: EmbeddedEngine) -> bool:
+        """Whether the job that follows is handed out."""
+        return bool(await take(engine, self.following))
+
+
+def without_a_way() -> Drawing:
+    """A gateway whose only way has a condition."""
+    drawing = Drawing().start().task("decide").gateway("exclusive", "which").task("left").end()
+    return drawing.flow("begin", "decide", "which").flow("which", "left", when="=orch_way").flow("left", "end")
+
+
+def with_listener() -> Drawing:
+    """A task with a listener before it."""
+    heard = listeners(("start", "heard"))
+    return Drawing().start().task("work", listeners=heard).end().flow("begin", "work", "end")
+
+
+def alone() -> Drawing:
+    """A task that nothing catches errors of."""
+    return Drawing().start().task("work").end().flow("begin", "work", "end")
+
+
+async def begin_case(
+    database: Database, engine: EmbeddedEngine, drawing: Drawing, **variables: object
+) -> tuple[Book, int]:
+    """Start an entry on the embedded engine, pinned in the commit that starts it."""
+    await engine.deploy([Resource("p.bpmn", drawing.xml())])
+    book = await Book.open(database)
+
+    async def pin(connection: Connection, begun: Sequence[Started]) -> None:
+        await Instances(database).pin_in(connection, {book.instance_uid: begun[0]})
+
+    started = await engine.start_with([Start(drawing.process, variables)], pin)
+    return book, started[0].instance_key
+
+
+async def take(engine: EmbeddedEngine, kind: str) -> Job:
+    """One job of a type."""
+    (job,) = await engine.activate(Ask(kind, "tests", 60_000, ()), 1, _WAIT_MS)
+    return job
+
+
+async def throw_uncaught(engine: EmbeddedEngine) -> None:
+    """Throw a code that nothing catches."""
+    await engine.throw((await take(engine, "work")).key, code="too-late", message="the shop is closed")
+
+
+async def find_no_way(engine: EmbeddedEngine) -> None:
+    """Reach the gateway while its condition does not hold."""
+    await engine.complete((await take(engine, "decide")).key, {"orch_way": False})
+
+
+async def exhaust_listener(engine: EmbeddedEngine) -> None:
+    """Let a listener fail for good."""
+    await engine.fail((await take(engine, "heard")).key, retries=0, message="nothing listens")
+
+
+CASES = (
+    EngineCase("uncaught", alone, throw_uncaught, "UNHANDLED_ERROR_EVENT", "work", "too-late", "work"),
+    EngineCase("gateway", without_a_way, find_no_way, "CONDITION_ERROR", "which", "no condition holds", "left"),
+    EngineCase(
+        "listener", with_listener, exhaust_listener, "EXECUTION_LISTENER_NO_RETRIES", "work", "nothing", "heard"
+    ),
+)

@@ -1,0 +1,89 @@
+"""`verbworker incidents`: list what waits for an operator, show why, and resolve it."""
+
+from typing import Annotated
+
+import typer
+
+from verbworker.app import settings as config
+from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
+from verbworker.cli.client_runs import run_with_client
+from verbworker.cli.shared_options import ANY_ID, By, Dsn, EngineId, Json, Limit, Reason, Tenant, id_or_beginning
+from verbworker.client.records import IncidentDetail
+
+app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        callback=id_or_beginning,
+        help="Incident ID or entry ID, or its beginning; or the key of the job.",
+        metavar="INCIDENT_OR_ENTRY",
+    ),
+]
+
+
+@app.command("list", epilog="Example: verbworker incidents list --json")
+def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """List what waits for an operator, longest wait first: held jobs, and incidents that the engine raised."""
+    settings = config.load(dsn=dsn, tenant=tenant)
+    found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
+    rows = [
+        {**one.model_dump(mode="json"), "kind": one.kind, "why": one.why, "incident": one.incident_id or one.job_key}
+        for one in show_first(found, limit)
+    ]
+    show(rows, columns=("incident", "kind", "element_id", "why", "since", "sentence"), as_json=as_json)
+
+
+@app.command("show", epilog=f"Example: verbworker incidents show {ANY_ID}")
+def show_incident(where: Where, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show one incident and the history of its job. Exits 1 if it does not exist or is resolved."""
+    settings = config.load(dsn=dsn, tenant=tenant)
+    found = run_with_client(settings, lambda client: client.incident(where, without_entry=True))
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "kind": found.kind, "why": found.why})
+        return
+    say(f"{found.reason}: {found.why}")
+    facts = [{"name": name, "value": value} for name, value in _facts(found) if value is not None]
+    show(facts, columns=("name", "value"), as_json=False)
+    if found.headline:
+        say(f"{found.headline} Times are UTC.")
+    for line in found.story:
+        say(f"{moment(line.at)}  {line.text}")
+
+
+@app.command(epilog=f"Example: verbworker incidents resolve {ANY_ID} --reason 'the provider is back'")
+def resolve(
+    where: Where,
+    reason: Reason,
+    by: By = "",
+    retries: Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")] = 3,
+    as_new: Annotated[
+        bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --as-new.")] = False,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    engine_id: EngineId = None,
+    as_json: Json = False,
+) -> None:
+    """Resolve an incident: its job gets retries, and the engine tries again. Exits 1 if the engine refuses."""
+    settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
+    if as_new and not yes:
+        typer.confirm("The job's external effect may happen a second time. Resolve it as new?", abort=True)
+    with busy("resolving"):
+        done = run_with_client(
+            settings,
+            lambda client: client.resolve(where, reason, retries=retries, as_new=as_new, without_entry=True),
+            by=by,
+        )
+    answer(done.sentence, done.model_dump(mode="json"), as_json=as_json)
+
+
+def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
+    names = "incident_id entry_id sentence element_id since verb runs retries_left engine_id instance_key job_key"
+    facts: list[tuple[str, object]] = [("type", found.kind)]
+    facts += [(name, getattr(found, name)) for name in names.split()]
+    said = None if found.incident_text == found.why else found.incident_text
+    which = found.incident_id or found.job_key
+    todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ..."
+    return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]

@@ -1,0 +1,116 @@
+"""Resolutions: a person lets an incident continue. The runbook records who and why, then the engine is told."""
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from verbworker.engine.protocol import Engine, SameDatabase
+from verbworker.errors import EngineError, JobGone
+from verbworker.job.frame import FrameState
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.incidents import Incidents
+from verbworker.stores.cases.overview import Trouble
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.compensations import UNDO, Compensations
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A person's request: who, why, the tries from now on, and whether external systems may see another job."""
+
+    by: str
+    reason: str
+    retries: int = 3
+    as_new: bool = False
+
+
+class Resolutions:
+    """Resolves incidents of one engine: of a held frame, of a job without one, or of an element without a job."""
+
+    def __init__(self, database: Database, engine: Engine, *, owner: UUID) -> None:
+        self._database = database
+        self._engine = engine
+        self._owner = owner
+        self._runbook = Runbook(database)
+        self._incidents = Incidents(database, engine_id=engine.engine_id)
+
+    async def resolve(self, trouble: Trouble, wanted: Resolution) -> ReleaseAnswer:
+        """Resolve an incident. A repeated call repeats only what the engine has not received."""
+        cluster = trouble.engine_id.removesuffix(UNDO)
+        if cluster != self._engine.engine_id:
+            words = f"the incident belongs to the engine {cluster}, and this is {self._engine.engine_id}"
+            return ReleaseAnswer(False, words)
+        is_held = trouble.state == FrameState.INCIDENT
+        if wanted.as_new and not is_held:
+            return ReleaseAnswer(False, "only a held verb can run as new, and this incident holds none")
+        key = await self._key_of(trouble)
+        await self._audit(trouble, wanted, key)
+        if is_held and trouble.job_key is not None:
+            answer = await self._release_frame(trouble, trouble.job_key, wanted, key)
+        else:
+            answer = await self._tell_engine(trouble, wanted, key)
+        if key is not None:
+            # What the engine did not get is shown again, once it is seen there again.
+            await (self._incidents.settle(key) if answer.done else self._incidents.forget(key))
+        return answer
+
+    async def key_of_job(self, job_key: int, instance_key: int | None) -> int | None:
+        """Return the key of a job's incident: as recorded, or as the engine finds it now; None if it cannot."""
+        key = await self._incidents.key_of(job_key)
+        return key if key is not None else await self._search(job_key, instance_key)
+
+    async def _key_of(self, trouble: Trouble) -> int | None:
+        if trouble.incident_key is not None or trouble.job_key is None:
+            return trouble.incident_key
+        job_key = trouble.job_key
+        if trouble.engine_id.endswith(UNDO):
+            job_key = await self._records.job_of(job_key) or job_key
+        return await self._search(job_key, trouble.instance_key)
+
+    async def _search(self, job_key: int, instance_key: int | None) -> int | None:
+        if instance_key is None:
+            return None
+        try:
+            found = await self._engine.incidents([instance_key])
+        except EngineError:
+            return None  # no search, or none just now: the job gets its retries all the same
+        return next((incident.incident_key for incident in found if incident.job_key == job_key), None)
+
+    async def _audit(self, trouble: Trouble, wanted: Resolution, key: int | None) -> None:
+        if trouble.entry_id is None or trouble.incident_id is None:
+            return  # a job of no entry: its own history has the release
+        said = {"by": wanted.by, "reason": wanted.reason, "retries": wanted.retries, "element": trouble.element_id}
+        more = {"verb": trouble.verb, "job_key": trouble.job_key, "incident_key": key, "as_new": wanted.as_new}
+        once, detail = f"resolve:{uuid4()}", {**said, **more}
+        await self._runbook.append(trouble.entry_id, Kind.RESOLVE_REQUESTED, once=once, detail=detail)
+
+    async def _release_frame(
+        self, trouble: Trouble, job_key: int, wanted: Resolution, key: int | None
+    ) -> ReleaseAnswer:
+        frames = Frames(self._database, engine_id=trouble.engine_id, owner=self._owner)
+        histories = Histories(self._database, engine_id=trouble.engine_id)
+        records = self._records if trouble.engine_id.endswith(UNDO) else None
+        release = Release(job_key, wanted.by, wanted.reason, wanted.retries, wanted.as_new, key)
+        return await Releases(frames, histories, self._engine, records=records).release(release)
+
+    async def _tell_engine(self, trouble: Trouble, wanted: Resolution, key: int | None) -> ReleaseAnswer:
+        try:
+            if trouble.job_key is not None:
+                await self._engine.release(trouble.job_key, retries=wanted.retries, incident_key=key)
+            elif key is not None:
+                await self._engine.resolve_incident(key)
+        except JobGone:
+            return ReleaseAnswer(True, "the engine had resolved it before")
+        except EngineError as error:
+            return ReleaseAnswer(False, f"the engine does not accept it: {error}; fix that and try again")
+        if key is None and not isinstance(self._engine, SameDatabase):
+            words = f"the job has {wanted.retries} retries, but its incident is not known: resolve it in the engine"
+            return ReleaseAnswer(True, words)
+        return ReleaseAnswer(True, "the incident is resolved; the case tries again")
+
+    @property
+    def _records(self) -> Compensations:
+        return Compensations(self._database, engine_id=self._engine.engine_id)

@@ -1,0 +1,142 @@
+"""The reconciler by search: brings into the runbook what only the engine knows.
+
+Incidents that the engine raised, instances that were terminated there, user tasks without a gate, and jobs that the
+engine keeps locked. A search may lag: it confirms what it contains and denies nothing, so nothing is closed before a
+second look. An engine without a search is left alone; `verbworker doctor` says so.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.protocol import Engine, EngineIncident, EngineJob, EngineUserTask, Searchable
+from verbworker.errors import JobGone, JobNotActive, NotOffered
+from verbworker.stores.cases.incidents import Incidents
+from verbworker.stores.database import Database
+from verbworker.work.upkeep.reconciler import Reconciler
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 1000  # recorded incidents, or stalled instances, per round
+_CONCURRENT_CALLS = 8  # of the database and the engine; more would only queue there
+_BETWEEN_LOOKS = timedelta(seconds=5)  # searches were seen to lag by up to two seconds
+_OVERLAP = timedelta(minutes=1)  # a termination may be exported this late, or by another clock
+_ASKS_AGAIN = timedelta(minutes=10)  # a cluster without search is upgraded or given storage now and then
+_BETWEEN_NUDGES = timedelta(minutes=1)  # a job whose worker is missing is not failed over and over
+
+OpenGate = Callable[[EngineUserTask], Awaitable[bool]]
+"""Opens the gate of a native user task; returns whether it is new."""
+
+
+class SearchReconciler:
+    """Compares the runbook with the engine's own search. Any number may run concurrently."""
+
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        reconciler: Reconciler,
+        *,
+        open_gate: OpenGate | None = None,
+        every: float = 10.0,
+        between_looks: timedelta = _BETWEEN_LOOKS,
+    ) -> None:
+        self._engine = engine
+        self._reconciler = reconciler
+        self._open_gate = open_gate
+        self._between_looks = between_looks
+        self._incidents = Incidents(database, engine_id=engine.engine_id)
+        self._looked_at = datetime.now(UTC) - _OVERLAP
+        self._nudged: dict[int, datetime] = {}
+        self._knows_of_none = False
+        self._asks_again_at = datetime.min.replace(tzinfo=UTC)
+        self.service = PollLoop("search", self.look, every=every)
+
+    async def look(self) -> int:
+        """Compare once; return how many incidents were recorded or settled."""
+        if datetime.now(UTC) < self._asks_again_at:
+            return 0
+        try:
+            changed = await self._compare_incidents()
+        except NotOffered as error:
+            if not self._knows_of_none:
+                _log.info("the engine offers no search", extra={"reason": str(error)})
+            self._knows_of_none, self._asks_again_at = True, datetime.now(UTC) + _ASKS_AGAIN
+            return 0
+        self._knows_of_none = False
+        if isinstance(self._engine, Searchable):
+            for part in (self._check_terminations, self._open_gates, self._nudge_jobs):
+                with suppress(NotOffered):  # a version or a permission may lack one of the searches
+                    await part(self._engine)
+        return changed
+
+    # ---- incidents ---------------------------------------------------------------------------------------------------
+
+    async def _compare_incidents(self) -> int:
+        found = await self._engine.incidents()
+        unknown = await self._incidents.find_unknown(found)
+        recorded = await self.service.for_each(unknown, _CONCURRENT_CALLS, self._record)
+        settled = await self._settle_missing({incident.incident_key for incident in found})
+        return sum(recorded) + settled
+
+    async def _record(self, incident: EngineIncident) -> bool:
+        is_new = await self._incidents.record(incident)
+        if is_new:
+            said = {"incident_key": incident.incident_key, "instance_key": incident.instance_key, "kind": incident.kind}
+            _log.warning("the engine raised an incident", extra={**said, "element": incident.element_id})
+        return is_new
+
+    async def _settle_missing(self, seen: set[int]) -> int:
+        """Settle recorded incidents that two looks, some time apart, did not find."""
+        opened = await self._incidents.open(missed_for=self._between_looks, limit=_BATCH)
+        absent = [incident for incident in opened if incident.incident_key not in seen]
+        if not absent:
+            return 0
+        # Asked for by name: a search over everything has a limit.
+        keys = sorted({incident.instance_key for incident in absent})
+        present = {incident.incident_key for incident in await self._engine.incidents(keys)}
+        missing = [incident for incident in absent if incident.incident_key not in present]
+        await self._incidents.miss([incident.incident_key for incident in missing if not incident.is_missed])
+        sure = [incident.incident_key for incident in missing if incident.is_missed]
+        return sum(await self.service.for_each(sure, _CONCURRENT_CALLS, self._incidents.settle))
+
+    # ---- instances, gates and jobs -----------------------------------------------------------------------------------
+
+    async def _check_terminations(self, engine: Searchable) -> None:
+        """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
+        now = datetime.now(UTC)
+        keys = await engine.terminations(self._looked_at - _OVERLAP)
+        running = await self._incidents.find_running(keys) if keys else {}
+        await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
+        self._looked_at = now
+
+    async def _open_gates(self, engine: Searchable) -> None:
+        if self._open_gate is None:
+            return
+        tasks = await engine.user_tasks()
+        lost = await self._incidents.without_gate(tasks) if tasks else []
+        await self.service.for_each(lost, _CONCURRENT_CALLS, self._open_gate)
+
+    async def _nudge_jobs(self, engine: Searchable) -> None:
+        """Have the engine hand out jobs again that it keeps locked although their time is over.
+
+        A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works.
+        """
+        keys = await self._incidents.find_stalls(_BATCH)
+        now = datetime.now(UTC)
+        self._nudged = {key: at for key, at in self._nudged.items() if now - at < _BETWEEN_NUDGES}
+        jobs = await engine.open_jobs(keys) if keys else []
+        late = [job for job in jobs if job.job_key not in self._nudged and (job.deadline is None or job.deadline < now)]
+        await self.service.for_each(late, _CONCURRENT_CALLS, self._nudge)
+
+    async def _nudge(self, job: EngineJob) -> None:
+        self._nudged[job.job_key] = datetime.now(UTC)
+        said = {"job_key": job.job_key, "instance_key": job.instance_key}
+        try:
+            await self._engine.fail(job.job_key, retries=job.retries, message="handed out again: no worker has it")
+        except (JobGone, JobNotActive) as error:
+            _log.debug("left undone", extra={**said, "reason": str(error)})
+            return
+        _log.warning("a job that stayed locked is handed out again", extra=said)
