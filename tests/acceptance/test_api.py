@@ -14,7 +14,7 @@ from openapi_spec_validator import validate
 from tests.support.api_server import MESSAGE_KEY, OTHER_KEY, READ_KEY, ApiServer, read_stream
 from tests.support.command import verbworker
 from tests.support.embedded_service import LETTER, TENANT, VERB, Workshop, workshop
-from tests.support.entries import INSTANCE_KEY, Book
+from tests.support.entries import INSTANCE_KEY, StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.engine.protocol import EngineIncident
 from verbworker.stores.cases.incidents import Incidents
@@ -194,7 +194,7 @@ async def test_tenants_and_scopes_are_kept_apart(server: ApiServer, ann: httpx.A
 
 async def test_incidents_are_read_and_resolved_by_their_id(dsn: str, server: ApiServer, ann: httpx.AsyncClient) -> None:
     async with Database(dsn, size=2) as database:
-        book = await Book.open(database, tenant_id=TENANT)
+        book = await StoredEntry.open(database, tenant_id=TENANT)
         await book.start()
         incident = EngineIncident(5, INSTANCE_KEY, "which-way", 6, "CONDITION_ERROR", "no condition holds")
         assert await Incidents(database, engine_id=ENGINE).record(incident)

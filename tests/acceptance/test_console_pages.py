@@ -202,7 +202,7 @@ def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, 
 def test_an_incident_of_the_engine_shows_its_element_type_and_reason(opened: Site, shared: str) -> None:
     async def stop_at_gateway() -> str:
         async with Database(shared, size=2) as database:
-            book = await Book.open(database, sentence="Open a case without a way")
+            book = await StoredEntry.open(database, sentence="Open a case without a way")
             key = next(_jobs)
             await book.start(key)
             words = "no condition holds, and there is no default flow"

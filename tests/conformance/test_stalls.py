@@ -124,8 +124,9 @@ async def test_an_instance_that_the_engine_has_no_more_is_named_as_that(book: Ca
     assert f"has no instance {await book.instance_key(entry_id)} any more" in stall.reason
     assert "reconciler" in stall.remedy
     # It was the first look of two: the reconciler need not wait for its own turn.
-    missed = "SELECT missed_at IS NOT NULL FROM verbworker.workflow_instance WHERE entry_id = $1"
-    assert await book.database.fetchval(missed, entry_id)
+    missed = "SELECT missed_at FROM verbworker.workflow_instance WHERE entry_id = $1"
+    (row,) = await book.database.fetch(missed, entry_id)
+    assert row["missed_at"] is not None
 
 
 async def test_an_entry_that_waits_normally_is_never_named(book: CaseSetup) -> None:

@@ -218,7 +218,7 @@ async def test_a_completing_listener_whose_answer_was_lost_agrees_again(book: Ca
     completing = asyncio.ensure_future(tasks.complete(key_of(gate), decision="yes"))
     job = await book.take(COMPLETING)
     complete = book.engine.complete
-    book.engine.complete = _lost  # type: ignore[method-assign]
+    book.engine.complete = _lost  # type: ignore[method-assign, assignment]
     await book.deliver(job)
     book.engine.complete = complete  # type: ignore[method-assign]
     assert not completing.done()
@@ -231,7 +231,7 @@ async def test_a_completing_listener_whose_answer_was_lost_agrees_again(book: Ca
     assert (verdict.decision, verdict.answer) == ("yes", "completed")
 
 
-async def _lost(job_key: int, variables: object) -> None:
+async def _lost(job_key: int, variables: object, **more: object) -> None:
     raise ConnectionError("cut")
 
 

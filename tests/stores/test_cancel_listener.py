@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, make_job
 from verbworker.engine.protocol import Start, Variables
 from verbworker.errors import JobGone
@@ -48,8 +48,8 @@ def engine() -> CancellingEngine:
 
 
 @pytest.fixture
-async def book(database: Database, engine: CancellingEngine) -> Book:
-    book = await Book.open(database, attempts=1)
+async def book(database: Database, engine: CancellingEngine) -> StoredEntry:
+    book = await StoredEntry.open(database, attempts=1)
     await book.start((await engine.start(Start("kyc", {}))).instance_key)
     return book
 
@@ -58,7 +58,7 @@ def cancelling(database: Database, engine: CancellingEngine) -> Cancellation:
     return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
 
 
-async def cancelled(book: Book, engine: CancellingEngine, **changes: Any) -> Job:
+async def cancelled(book: StoredEntry, engine: CancellingEngine, **changes: Any) -> Job:
     """The job that 8.10 makes for a cancelled instance: the element is the process."""
     key = int(await book.value("SELECT instance_key FROM verbworker.workflow_instance"))
     known = {INSTANCE_UID: str(book.instance_uid), ENTRY_ID: str(book.entry_id)}
@@ -78,7 +78,7 @@ async def serve(database: Database, engine: CancellingEngine, job: Job) -> bool:
 
 
 async def test_a_cancel_in_the_engine_ends_the_entry_at_once(
-    database: Database, engine: CancellingEngine, book: Book
+    database: Database, engine: CancellingEngine, book: StoredEntry
 ) -> None:
     is_answered = await serve(database, engine, await cancelled(book, engine))
     (*_, last) = await book.events()
@@ -90,7 +90,7 @@ async def test_a_cancel_in_the_engine_ends_the_entry_at_once(
 
 
 async def test_a_cancel_of_ours_keeps_its_reason_and_its_listener_is_completed(
-    database: Database, engine: CancellingEngine, book: Book
+    database: Database, engine: CancellingEngine, book: StoredEntry
 ) -> None:
     job = await cancelled(book, engine)
     await cancelling(database, engine).cancel(book.entry_id, tenant_id="default", by="ada", reason="a typo")
@@ -108,7 +108,7 @@ async def test_a_cancel_of_ours_keeps_its_reason_and_its_listener_is_completed(
     ids=["a duplicate", "no identity", "an unknown identity"],
 )
 async def test_the_listener_of_another_instance_is_completed_and_ends_nothing(
-    database: Database, engine: CancellingEngine, book: Book, changes: dict[str, object]
+    database: Database, engine: CancellingEngine, book: StoredEntry, changes: dict[str, object]
 ) -> None:
     is_answered = await serve(database, engine, await cancelled(book, engine, **changes))
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.drawing import Drawing
 from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
-from tests.support.entries import Book, told
+from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.errors import EngineUnavailable
@@ -35,7 +35,7 @@ async def engine(database: Database) -> AsyncIterator[EmbeddedEngine]:
         yield engine
 
 
-async def of_kind(book: Book, kind: Kind) -> list[Event]:
+async def of_kind(book: StoredEntry, kind: Kind) -> list[Event]:
     return [event for event in await book.events() if event.kind is kind]
 
 
@@ -145,7 +145,7 @@ async def test_a_message_that_is_waited_for_is_a_wait(database: Database, engine
     )
 
 
-async def hold_job(database: Database, engine: EmbeddedEngine, book: Book) -> Job:
+async def hold_job(database: Database, engine: EmbeddedEngine, book: StoredEntry) -> Job:
     """Stop a verb as an executor does: its frame first, then the engine's job."""
     job = await take(engine, "work")
     instance = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)

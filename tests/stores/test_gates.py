@@ -656,4 +656,4 @@ async def test_a_decision_at_a_leased_task_is_sent_by_its_next_delivery(database
         told = (await hall.gate(gate.entry_id)).verdict
         assert told is not None
         assert told.answer is not None
-        assert engine.jobs[gate.job_key].completions == 1
+        assert engine.jobs[job_of(gate)].completions == 1

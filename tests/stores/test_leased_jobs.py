@@ -12,7 +12,7 @@ from tests.support.leasing import LeasingEngine
 from tests.support.ledger import Account
 from tests.support.start import Begun, begin
 from tests.support.sweeping import die, leases_end, sweeper
-from tests.support.worker_boot import Desk, one_verb, opened, quick
+from tests.support.worker_boot import LooplessWorker, one_verb, opened, quick
 from verbworker.contract.registry import Registry
 from verbworker.errors import TransientExternal
 from verbworker.job.failpoint import Point
@@ -59,19 +59,19 @@ def engine() -> LeasingEngine:
 
 
 @pytest.fixture
-async def desk(dsn: str, outside: Outside, engine: LeasingEngine) -> AsyncIterator[Desk]:
+async def desk(dsn: str, outside: Outside, engine: LeasingEngine) -> AsyncIterator[LooplessWorker]:
     async with opened(dsn, outside.registry(), engine=engine) as desk:
         yield desk
 
 
-async def start_with_entry(desk: Desk) -> Begun:
+async def start_with_entry(desk: LooplessWorker) -> Begun:
     """Start an instance that has an entry in the runbook."""
     workflow = desk.registry.workflows["desk.run"]
     data = Account().model_dump(mode="json")
     return await begin(desk.database, desk.engine, workflow, data, has_entry=True)
 
 
-async def overtake(desk: Desk, job: Job) -> Job:
+async def overtake(desk: LooplessWorker, job: Job) -> Job:
     """Let the engine's timeout of a delivery be over, and take the next delivery of the same job."""
     desk.engine.time_out(job.key)
     again = await desk.deliver()
@@ -80,7 +80,7 @@ async def overtake(desk: Desk, job: Job) -> Job:
     return again
 
 
-async def during(desk: Desk, outside: Outside, job: Job, work: Any) -> Any:
+async def during(desk: LooplessWorker, outside: Outside, job: Job, work: Any) -> Any:
     """Do some work while the verb of a job runs, then let the verb go on to its end."""
     outside.may_go.clear()
     outside.is_there.clear()
@@ -93,7 +93,7 @@ async def during(desk: Desk, outside: Outside, job: Job, work: Any) -> Any:
     return done
 
 
-async def test_a_report_with_its_own_token_is_accepted(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_report_with_its_own_token_is_accepted(desk: LooplessWorker, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         await desk.start()
         job = await desk.work()
@@ -105,7 +105,9 @@ async def test_a_report_with_its_own_token_is_accepted(desk: Desk, caplog: pytes
     assert job.lease_token not in caplog.text
 
 
-async def test_a_stale_completion_is_refused_and_sent_once(desk: Desk, outside: Outside, engine: LeasingEngine) -> None:
+async def test_a_stale_completion_is_refused_and_sent_once(
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+) -> None:
     job = await desk.begun()
     later = await during(desk, outside, job, lambda: overtake(desk, job))
 
@@ -122,7 +124,7 @@ async def test_a_stale_completion_is_refused_and_sent_once(desk: Desk, outside: 
 
 
 async def test_a_stale_failure_is_refused_and_the_next_delivery_runs_the_job(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
     job = await desk.begun()
@@ -137,12 +139,12 @@ async def test_a_stale_failure_is_refused_and_the_next_delivery_runs_the_job(
     assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
 
 
-async def test_a_stale_extension_stops_the_run(desk: Desk, outside: Outside, engine: LeasingEngine) -> None:
+async def test_a_stale_extension_stops_the_run(desk: LooplessWorker, outside: Outside, engine: LeasingEngine) -> None:
     job = await desk.begun()
 
     async def overtake_and_beat() -> None:
         await overtake(desk, job)
-        await desk.heart.beat()
+        await desk.leases.beat()
 
     await during(desk, outside, job, overtake_and_beat)
 
@@ -152,7 +154,7 @@ async def test_a_stale_extension_stops_the_run(desk: Desk, outside: Outside, eng
 
 
 async def test_the_relay_has_a_leased_job_delivered_again_and_its_verdict_replayed(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     job = await desk.begun()
     outside_of_engine = engine.tokens[job.key]
@@ -170,7 +172,7 @@ async def test_the_relay_has_a_leased_job_delivered_again_and_its_verdict_replay
     assert await desk.column(job, "ack_result") == "ok"
 
 
-async def test_the_relay_settles_a_leased_job_that_is_gone(desk: Desk, engine: LeasingEngine) -> None:
+async def test_the_relay_settles_a_leased_job_that_is_gone(desk: LooplessWorker, engine: LeasingEngine) -> None:
     job = await desk.begun()
     await die(desk.executor, job, Point.POPPED)
     await engine.cancel(job.process_instance_key)
@@ -181,7 +183,7 @@ async def test_the_relay_settles_a_leased_job_that_is_gone(desk: Desk, engine: L
 
 
 async def test_the_sweep_has_the_job_of_a_dead_worker_delivered_again(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     job = await desk.begun()
     await die(desk.executor, job, Point.PUSHED)
@@ -197,7 +199,7 @@ async def test_the_sweep_has_the_job_of_a_dead_worker_delivered_again(
 
 
 async def test_the_next_delivery_reports_the_failure_of_a_dead_worker(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
     job = await desk.begun()
@@ -227,7 +229,7 @@ async def test_a_worker_without_leases_changes_nothing(dsn: str, outside: Outsid
 
 
 async def test_a_verdict_of_a_suspended_instance_waits_until_it_is_resumed(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     begun = await start_with_entry(desk)
     job = await desk.deliver()
@@ -257,7 +259,7 @@ async def test_a_verdict_of_a_suspended_instance_waits_until_it_is_resumed(
     assert (outside.calls, desk.known(job).completions) == (1, 1)
 
 
-async def test_an_instance_can_be_suspended_twice(desk: Desk, engine: LeasingEngine) -> None:
+async def test_an_instance_can_be_suspended_twice(desk: LooplessWorker, engine: LeasingEngine) -> None:
     begun = await start_with_entry(desk)
     job = await desk.deliver()
     suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
@@ -271,20 +273,20 @@ async def test_an_instance_can_be_suspended_twice(desk: Desk, engine: LeasingEng
     assert [kind for kind in kinds if kind in (Kind.PARKED, Kind.RESUMED)] == [Kind.PARKED, Kind.RESUMED, Kind.PARKED]
 
 
-async def test_a_job_without_an_entry_parks_nothing(desk: Desk, engine: LeasingEngine) -> None:
+async def test_a_job_without_an_entry_parks_nothing(desk: LooplessWorker, engine: LeasingEngine) -> None:
     assert not await Suspensions(desk.database, engine_id=engine.engine_id).park(7, 8)
 
 
 async def test_a_running_verb_learns_that_its_instance_is_suspended(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     begun = await start_with_entry(desk)
     job = await desk.deliver()
-    desk.heart._suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
+    desk.leases._suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
 
     async def suspend_and_beat() -> list[str]:
         engine.suspended.add(job.process_instance_key)
-        await desk.heart.beat()
+        await desk.leases.beat()
         waits = await Runbook(desk.database).waits(begun.entry_id)
         engine.suspended.clear()
         return [wait.kind for wait in waits]
@@ -294,7 +296,7 @@ async def test_a_running_verb_learns_that_its_instance_is_suspended(
 
 
 async def test_the_failure_of_a_suspended_instance_is_reported_after_that(
-    desk: Desk, outside: Outside, engine: LeasingEngine
+    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
     job = await desk.begun()

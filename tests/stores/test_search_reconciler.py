@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.entries import Book, told
+from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE
 from tests.support.recorded_search import (
     CANCELLED,
@@ -52,7 +52,9 @@ class RecordedEngine(ZeebeEngine):
     async def alive(self, instance_key: int) -> bool:
         return instance_key not in self.dead
 
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+    async def fail(
+        self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
+    ) -> None:
         self.failed.append((job_key, retries))
 
 
@@ -87,8 +89,8 @@ def search(database: Database, engine: RecordedEngine, reconciler: Reconciler) -
     return SearchReconciler(database, engine, reconciler, between_looks=AT_ONCE)
 
 
-async def entry_of(database: Database, instance_key: int) -> Book:
-    book = await Book.open(database)
+async def entry_of(database: Database, instance_key: int) -> StoredEntry:
+    book = await StoredEntry.open(database)
     await book.start(instance_key)
     return book
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from tests.support.drawing import Drawing, listeners
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start, Started
 from verbworker.job.job import Job
@@ -50,10 +50,10 @@ def alone() -> Drawing:
 
 async def begin_case(
     database: Database, engine: EmbeddedEngine, drawing: Drawing, **variables: object
-) -> tuple[Book, int]:
+) -> tuple[StoredEntry, int]:
     """Start an entry on the embedded engine, pinned in the commit that starts it."""
     await engine.deploy([Resource("p.bpmn", drawing.xml())])
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
 
     async def pin(connection: Connection, begun: Sequence[Started]) -> None:
         await Instances(database).pin_in(connection, {book.instance_uid: begun[0]})

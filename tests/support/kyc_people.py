@@ -21,7 +21,9 @@ def grown(settings: Settings, address: str, rest_url: str | None = None) -> Grow
     """The engine as a worker of these settings opens it; a broker is at the address."""
     if settings.engine == "embedded":
         return EmbeddedEngine(engine_pool(settings), engine_id=settings.cluster())
-    return ZeebeEngine(connection_to(address, **({} if rest_url is None else {"rest_url": rest_url})), engine_id=settings.cluster())
+    return ZeebeEngine(
+        connection_to(address, **({} if rest_url is None else {"rest_url": rest_url})), engine_id=settings.cluster()
+    )
 
 
 class _Swallowing:

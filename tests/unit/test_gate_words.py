@@ -42,7 +42,12 @@ def test_what_happened_is_a_sentence(kind: Kind, detail: dict[str, str], sentenc
 
 
 def test_a_stall_has_a_name_for_people() -> None:
-    assert [kind.words for kind in StallKind] == ["stalled", "retry overdue", "timer overdue", "stalled after its message"]
+    assert [kind.words for kind in StallKind] == [
+        "stalled",
+        "retry overdue",
+        "timer overdue",
+        "stalled after its message",
+    ]
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -84,7 +84,7 @@ def build_services(
         Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
         CancelListener(control, engine, cancelling),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
-        *_task_listeners(registry, engine, control, reception, identity),
+        *_task_listeners(registry, engine, control, listener_jobs, identity),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
@@ -105,12 +105,12 @@ def build_services(
 
 
 def _task_listeners(
-    registry: Registry, engine: Engine, control: Database, reception: ListenerJobs, identity: InstanceIdentity
+    registry: Registry, engine: Engine, control: Database, listener_jobs: ListenerJobs, identity: InstanceIdentity
 ) -> list[JobHandler]:
     """Return the handlers of native user tasks; none for an engine that has only jobs."""
     if not isinstance(engine, UserTasks):
         return []
-    return UserTaskJobs(registry, engine, control, reception, identity=identity).handlers()
+    return UserTaskJobs(registry, engine, control, listener_jobs, identity=identity).handlers()
 
 
 def retention(settings: Settings, database: Database) -> Retention:

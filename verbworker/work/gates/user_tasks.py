@@ -86,14 +86,14 @@ class UserTaskJobs:
         registry: Registry,
         engine: Engine,
         database: Database,
-        reception: ListenerJobs,
+        listener_jobs: ListenerJobs,
         *,
         identity: InstanceIdentity | None = None,
     ) -> None:
         self._registry = registry
         self._engine = engine
         self._database = database
-        self._reception = reception
+        self._listener_jobs = listener_jobs
         self._book = GateStore(database)
         self._runbook = Runbook(database)
         self._writes = GateWrites(database)
@@ -105,7 +105,7 @@ class UserTaskJobs:
         """Return the handlers of all task listeners."""
         told = (*_IDENTITY, DECISION, REASON)
         return [
-            ListenerKind(CREATING, self._reception, self.open, variables=with_texts(self._registry)),
+            ListenerKind(CREATING, self._listener_jobs, self.open, variables=with_texts(self._registry)),
             TaskListenerKind(ASSIGNING, self, self.assign),
             TaskListenerKind(COMPLETING, self, self.decide, variables=told),
             TaskListenerKind(CANCELING, self, self.withdraw),
@@ -154,7 +154,7 @@ class UserTaskJobs:
         earlier = None if token.input_hash is None else await self._book.earlier(token, connection)
         if earlier is None:
             await self._park(connection, job, token)
-        elif await self._reception.has(job):  # a late delivery of a task that was lost moves nothing
+        elif await self._listener_jobs.has(job):  # a late delivery of a task that was lost moves nothing
             await self._move(connection, job, token, earlier)
         return True
 
