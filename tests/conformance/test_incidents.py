@@ -7,6 +7,7 @@ import pytest
 from tests.support.drawing import Drawing
 from tests.support.engine_cases import without_a_way
 from tests.support.engines import Gateway
+from tests.support.zeebe import Broker
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Resource, Searchable, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
@@ -18,6 +19,7 @@ _KEYS = 60  # gRPC gives no key of an incident; it is one of the next
 
 @pytest.mark.zeebe
 async def test_a_broker_without_search_offers_none_by_any_of_its_searches(broker: Gateway) -> None:
+    assert isinstance(broker, Broker)
     address = GatewayAddress(broker.address, rest_url=f"http://{broker.rest_address}")
     async with ZeebeEngine(address, engine_id="x") as engine:
         assert isinstance(engine, Searchable)
