@@ -177,7 +177,7 @@ def lock(clinic: Clinic) -> None:
 READING = {
     *(("runbook", word) for word in ("list", "show", "events", "verify")),
     *(("gates", "list"), ("dead-letters", "list"), ("frames", "list"), ("frames", "show"), ("frames", "explain")),
-    *(("db", "status"), ("repl",)),
+    *(("incidents", "list"), ("incidents", "show"), ("db", "status"), ("repl",)),
 }
 
 
@@ -195,6 +195,9 @@ def prepare(path: tuple[str, ...], clinic: Clinic) -> list[str]:
             run_apart(execute(clinic.dsn, "UPDATE verbworker.dead_letter SET message_id = 'm', code = 'ended'"))
         case ("frames", "release"):
             clinic.put_held(7)
+        case ("incidents", "resolve"):
+            known = "70077"
+            clinic.put_held(int(known))
         case ("message", "send"):
             run_apart(deploy_model(clinic.dsn, "embedded", "shop.paid"))
         case ("db", "migrate"):
