@@ -229,7 +229,8 @@ class Terminal:
         return str(json.loads(told)["entry_id"])
 
     def _rows(self, command: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._run(f"verbworker {command} --json"))
+        told = json.loads(self._run(f"verbworker {command} --json"))
+        found: list[dict[str, Any]] = told["entries"] if isinstance(told, dict) else told
         return found
 
     def _eventually(self, look: Callable[[], list[dict[str, Any]]], what: str) -> list[dict[str, Any]]:

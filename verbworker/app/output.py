@@ -151,8 +151,15 @@ def moment(at: datetime) -> str:
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=_plain, ensure_ascii=False).translate(_CONTROL)
     return "" if value is None else str(value).translate(_CONTROL)
 
 
 def _plain(value: object) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    match value:
+        case bytes():
+            return value.hex()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")  # RFC 3339, as the HTTP API has it
+    return str(value)
