@@ -53,6 +53,7 @@ LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor"
 # What each needs besides the address of a database, to get as far as asking for it.
 ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("start",): ('(shop.order :item "a ring")', *SHOP),
+    ("start-plain",): ("hello",),
     ("repl",): SHOP,
     ("runbook", "list"): (),
     ("runbook", "show"): (ID,),

@@ -33,7 +33,7 @@ README = Page("README.md", (ROOT / "README.md").read_text())
 GENERATED = generated_files()
 INCLUDED = [Page(name, GENERATED[name]) for name in included.INCLUDED]
 PAGES = [README, *pages(), *INCLUDED]
-LANGUAGES = {"", "dockerfile", "json", "python", "sh", "sql", "text", "toml", "xml", "yaml"}
+LANGUAGES = {"", "dockerfile", "json", "python", "sh", "sql", "text", "toml", "typescript", "xml", "yaml"}
 _NAMESPACES = (
     'xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"'
 )
