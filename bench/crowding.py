@@ -49,7 +49,7 @@ async def settle(connection: Connection) -> None:
 
 async def _start(dsn: str, count: int) -> None:
     turn = asyncio.Semaphore(_STARTERS)
-    async with Database(dsn, size=6) as database, EmbeddedEngine(database, clockwork=False) as engine:
+    async with Database(dsn, size=6) as database, EmbeddedEngine(database, run_timers=False) as engine:
         await engine.deploy([Resource("waits.bpmn", one_task("bench-waits", "nobody"))])
 
         async def one() -> None:

@@ -70,6 +70,11 @@ class Pauses:
         return Pauses(min(self.first, longest), min(self.cap, longest))
 
 
+def spread(seconds: float, by: float) -> float:
+    """Return a pause up to the share `by` shorter or longer, so that workers started together do not act together."""
+    return seconds * (1 + by * (2 * random.random() - 1))
+
+
 def backoff(failures: int, jitter: float, *, first: float = 0.05, cap: float = 5.0) -> float:
     """Return the seconds to wait after `failures` in a row: doubled each time, capped, spread by `jitter` (0 to 1)."""
     # Half of it is fixed: full jitter would sometimes not wait at all.

@@ -226,9 +226,9 @@ def check(options: Options) -> int:
     report = _lint(linter, files, options)
     report = Report.of([Report(problems=tuple(problems)), report])
     if options.fix or options.diff:
-        from verblint.fixes.fix_files import mend
+        from verblint.fixes.fix_files import apply_fixes
 
-        report, changes = mend(linter, report, write=options.fix)
+        report, changes = apply_fixes(linter, report, write=options.fix)
         if options.diff:
             _write(changes)
             return _exit_code(report, options, project, changed=bool(changes))

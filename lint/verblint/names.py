@@ -46,13 +46,13 @@ def nearest(name: str, known: Collection[str]) -> str:
     if len(known) > _COMPARABLE:
         return ""
     # Comparing takes a thousand times longer than this filter, and a file may have an error on every line.
-    alike = [other for other in known if _could_be(other, name)]
-    if not alike:
+    candidates = [other for other in known if _could_be(other, name)]
+    if not candidates:
         return ""
     # Imported only when a name is wrong, which is rare.
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, alike, 1)), "")
+    return next(iter(get_close_matches(name, candidates, 1)), "")
 
 
 def _could_be(other: str, name: str) -> bool:

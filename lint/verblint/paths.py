@@ -26,7 +26,7 @@ def expand(argument: str) -> Iterator[str]:
         # A missing file is reported when it is opened, like an unreadable one.
         found = [argument]
     else:
-        found = _matching(argument)
+        found = _match_names(argument)
         if not found:
             raise NoMatch(f"{argument}: no file matches")
     yield from found
@@ -65,7 +65,7 @@ def _models(folder: str) -> list[str]:
     return sorted(path for path in _below(folder) if path.endswith(SUFFIX))
 
 
-def _matching(wanted: str) -> list[str]:
+def _match_names(wanted: str) -> list[str]:
     """Return the matching files, searched below the folder before the first wildcard."""
     fixed, rest = _split(wanted)
     start = fixed or os.curdir

@@ -220,7 +220,7 @@ class Context:
         """Create a finding of the running rule at a place. Its owner is the nearest element with an id."""
         assert self.rule is not None, "a finding belongs to a rule that is running"
         place = where if isinstance(where, Place) else where.place
-        owner = _owner(place.element)
+        owner = owner_of(place.element)
         start, end = place.position, place.end_position
         return Finding(
             code=self.rule.code,
@@ -243,7 +243,8 @@ class Context:
         )
 
 
-def _owner(element: Element) -> Element:
+def owner_of(element: Element) -> Element:
+    """Return the nearest element with an id, which is the name people use."""
     return next((e for e in (element, *element.ancestors) if e.id), element)
 
 

@@ -90,7 +90,7 @@ def sort_out(
     suppressed: list[Suppressed] = []
     used: set[int] = set()
     for finding in findings:
-        covering = _covering(sound, finding, root)
+        covering = _cover_of(sound, finding, root)
         if covering is None:
             left.append(finding)
         else:
@@ -99,7 +99,7 @@ def sort_out(
     return left, suppressed, [suppression for suppression in sound if id(suppression) not in used]
 
 
-def _covering(sound: list[Suppression], finding: Finding, root: Element) -> Suppression | None:
+def _cover_of(sound: list[Suppression], finding: Finding, root: Element) -> Suppression | None:
     if not is_suppressible(finding.code):
         return None
     subject = _subject(root, finding.offset)

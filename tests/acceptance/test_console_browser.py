@@ -336,7 +336,7 @@ async def _poisoned(dsn: str, gate: HumanGate, job_key: int) -> None:
             sent_by=EVIL,
             ttl=HOUR,
         )
-        await room.messenger.drain()
+        await room.message_delivery.drain()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])

@@ -16,7 +16,7 @@ import pytest
 from tests.support.apart import run_apart
 from tests.support.command import verbworker
 from tests.support.databases import execute, value
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, make_job, working
 from tests.support.mail import mailroom, make_message
 from tests.support.ports import LOOPBACK
@@ -84,7 +84,7 @@ def test_the_list_is_paged_by_key_and_filtered(tmp_path: Path, dsn: str) -> None
     async def fill() -> None:
         async with Database(dsn, size=4) as database:
             for number in range(60):
-                await Book.open(database, sentence=f"Open case {number}", verb=f"kyc.verb-{number % 2}")
+                await StoredEntry.open(database, sentence=f"Open case {number}", verb=f"kyc.verb-{number % 2}")
 
     run_apart(fill())
     gate = parked(dsn, sentence="Open 100% of_it")
@@ -134,7 +134,7 @@ def test_a_letter_is_redelivered_or_discarded_once(opened: Site, shared: str) ->
     async def bury(message_id: str) -> str:
         async with mailroom(shared) as room:
             await room.put(make_message(tenant_id=TENANT, message_id=message_id, message_name="nobody-takes-it"))
-            await room.messenger.drain()
+            await room.message_delivery.drain()
             found = await room.letters.list(TENANT)
             return str(next(letter.letter_id for letter in found if letter.message_id == message_id))
 
@@ -155,7 +155,7 @@ def test_a_letter_is_redelivered_or_discarded_once(opened: Site, shared: str) ->
 
 async def _held(dsn: str, job_key: int) -> str:
     async with Database(dsn, size=4) as database:
-        book = await Book.open(database, sentence="Open a case that stops")
+        book = await StoredEntry.open(database, sentence="Open a case that stops")
         await book.start(job_key)
         instance = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
         job = make_job(job_key, process_instance_key=job_key)
@@ -203,7 +203,7 @@ def test_a_job_of_another_tenant_or_of_nobody_is_no_incident(opened: Site, share
 def test_an_entry_is_cancelled_with_a_reason_and_says_so(opened: Site, shared: str) -> None:
     async def open_one() -> str:
         async with Database(shared, size=2) as database:
-            return str((await Book.open(database, sentence="Open a case by mistake")).entry_id)
+            return str((await StoredEntry.open(database, sentence="Open a case by mistake")).entry_id)
 
     entry_id = run_apart(open_one())
     ann, page = opened.visitor("ann"), f"/entries/{entry_id}"

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.command import Said, verbworker
-from tests.support.gate_cases import TENANT, Hall, hall_registry, memory, opened
+from tests.support.gate_cases import TENANT, GateSetup, hall_registry, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
@@ -22,7 +22,7 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def hall(dsn: str, engine: MemoryEngine) -> AsyncIterator[Hall]:
+async def hall(dsn: str, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
     gate = Gate("review", "task_1", ("approve", "reject"), "reviewer")
     async with Database(dsn, size=4) as database, opened(database, engine, hall_registry(gate=gate)) as hall:
         yield hall
@@ -45,7 +45,9 @@ def reviewer(dsn: str, tmp_path: Path) -> Reviewer:
 
 
 @pytest.mark.req("WAIT-02", "COR-08", "PRX-33")
-async def test_a_reviewer_sees_what_waits_and_decides(hall: Hall, reviewer: Reviewer, engine: MemoryEngine) -> None:
+async def test_a_reviewer_sees_what_waits_and_decides(
+    hall: GateSetup, reviewer: Reviewer, engine: MemoryEngine
+) -> None:
     gate = await hall.parked()
     (listed,) = json.loads(reviewer.say("list", "--json").out)
     said = reviewer.say("decide", str(gate.entry_id), "approve", "--reason", "all papers", "--by", "anna")
@@ -65,7 +67,7 @@ async def test_a_reviewer_sees_what_waits_and_decides(hall: Hall, reviewer: Revi
 
 
 @pytest.mark.req("PRX-34", "X-42")
-async def test_the_second_decision_hears_who_decided_and_when(hall: Hall, reviewer: Reviewer) -> None:
+async def test_the_second_decision_hears_who_decided_and_when(hall: GateSetup, reviewer: Reviewer) -> None:
     gate = await hall.parked()
     decided = await hall.decide(gate)
     said = reviewer.say("decide", str(gate.token_id), "reject", "--by", "bob")
@@ -79,7 +81,7 @@ async def test_the_second_decision_hears_who_decided_and_when(hall: Hall, review
 
 
 @pytest.mark.req("WAIT-02")
-async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: Hall, reviewer: Reviewer) -> None:
+async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: GateSetup, reviewer: Reviewer) -> None:
     gate = await hall.parked()
     taken = reviewer.say("claim", str(gate.entry_id), "--by", "anna")
     refused = reviewer.say("decide", str(gate.entry_id), "approve", "--by", "bob")
@@ -92,14 +94,14 @@ async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: Hall, re
     assert decided.code == 0
 
 
-async def test_a_word_the_gate_does_not_take_is_refused(hall: Hall, reviewer: Reviewer) -> None:
+async def test_a_word_the_gate_does_not_take_is_refused(hall: GateSetup, reviewer: Reviewer) -> None:
     gate = await hall.parked()
     said = reviewer.say("decide", str(gate.entry_id), "aprove")
 
     assert (said.code, said.sentence()) == (1, "verbworker: review takes approve, reject, and not 'aprove'")
 
 
-async def test_another_tenants_gate_is_not_there(hall: Hall, reviewer: Reviewer) -> None:
+async def test_another_tenants_gate_is_not_there(hall: GateSetup, reviewer: Reviewer) -> None:
     gate = await hall.parked()
     said = reviewer.say("decide", str(gate.token_id), "approve", tenant="other")
 
@@ -110,7 +112,7 @@ async def test_another_tenants_gate_is_not_there(hall: Hall, reviewer: Reviewer)
 @pytest.mark.req("WAIT-05")
 @pytest.mark.parametrize(("is_gone", "code", "words"), [(False, 0, "the case continues"), (True, 1, "came too late")])
 async def test_a_reviewer_may_wait_until_the_engine_knows(
-    hall: Hall, reviewer: Reviewer, engine: MemoryEngine, *, is_gone: bool, code: int, words: str
+    hall: GateSetup, reviewer: Reviewer, engine: MemoryEngine, *, is_gone: bool, code: int, words: str
 ) -> None:
     gate = await hall.parked()
     if is_gone:

@@ -56,7 +56,7 @@ def letter(dsn: str) -> str:
     async def write() -> str:
         async with mailroom(dsn) as room:
             await room.put(make_message(message_name="unheard-of"))
-            await room.messenger.drain()
+            await room.message_delivery.drain()
             return str((await room.letter()).letter_id)
 
     return run_apart(write())

@@ -180,7 +180,7 @@ def test_the_changelog_has_the_version_and_each_migration_in_one_release() -> No
     ]
 
     assert sorted(named) == sorted(path.stem for path in (ROOT / "sql" / "migrations").glob("*.sql"))
-    assert any(section.startswith(VERSION) for section in sections)
+    assert any(section.startswith(f"[{VERSION}]") for section in sections)
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
 
 

@@ -229,7 +229,7 @@ def test_a_revision_that_git_does_not_know_is_one_sentence(revision: str, loan: 
     said = loan.verify(f"--base={revision}")
 
     assert said.code == 2
-    assert "git knows no such revision here; fetch it first" in said.sentence()
+    assert "git has no such revision here" in said.sentence()
 
 
 def test_a_folder_without_git_has_no_base(loan: Project) -> None:

@@ -138,7 +138,7 @@ async def street(dsn: str) -> AsyncIterator[Street]:
     settings = Settings.model_validate({"dsn": named, "engine": "embedded", "tenant": TENANT})
     async with Database(named, size=2) as database, open_resources(settings, registry) as office:
         woven = weave(model(), registry)
-        async with EmbeddedEngine(Database(named, size=4), engine_id=settings.cluster(), clockwork=False) as engine:
+        async with EmbeddedEngine(Database(named, size=4), engine_id=settings.cluster(), run_timers=False) as engine:
             (deployed,) = await engine.deploy([Resource("mixed.bpmn", woven.content)])
         book = Deployments(database, engine_id=settings.cluster())
         digest = sha256(model()).digest()

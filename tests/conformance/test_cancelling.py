@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Case, Casebook, case_registry, casebook
+from tests.support.casebook import COMPLETE, PARK, Case, CaseSetup, case_registry, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT, asking
@@ -25,18 +25,18 @@ SOON = timedelta(0)
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
-async def cancel(book: Casebook, entry_id: UUID) -> str:
+async def cancel(book: CaseSetup, entry_id: UUID) -> str:
     entry = await book.cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="asked twice")
     return entry.status.value
 
 
 @pytest.mark.req("CMP-06", "CMP-08", "ADP-09", "EVT-09", "EVT-14", "X-35")
-async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(book: Casebook) -> None:
+async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
 
@@ -98,7 +98,7 @@ def told_step(step: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @pytest.mark.req("CMP-06")
-async def test_an_entry_that_has_not_begun_is_withdrawn(book: Casebook) -> None:
+async def test_an_entry_that_has_not_begun_is_withdrawn(book: CaseSetup) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
 
@@ -110,7 +110,7 @@ async def test_an_entry_that_has_not_begun_is_withdrawn(book: Casebook) -> None:
 
 @pytest.mark.req("CMP-06")
 async def test_while_the_engine_is_away_the_request_is_kept_and_sent_later(
-    book: Casebook, monkeypatch: pytest.MonkeyPatch
+    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry_id = await book.start(models.line, "first")
     with monkeypatch.context() as patch:
@@ -132,7 +132,7 @@ async def _away(instance_key: int) -> None:
 
 @pytest.mark.req("CMP-06")
 async def test_a_cancel_whose_answer_was_lost_ends_all_the_same(
-    book: Casebook, monkeypatch: pytest.MonkeyPatch
+    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry_id = await book.start(models.line, "first")
     real = book.engine.cancel
@@ -151,7 +151,7 @@ async def test_a_cancel_whose_answer_was_lost_ends_all_the_same(
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_result_that_came_first_stands(book: Casebook) -> None:
+async def test_a_result_that_came_first_stands(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.serve("first", COMPLETE)
 
@@ -162,7 +162,7 @@ async def test_a_result_that_came_first_stands(book: Casebook) -> None:
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_request_that_came_first_stands(book: Casebook, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_came_first_stands(book: CaseSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     entry_id = await book.start(models.line, "first")
     await book.serve("first")
     with monkeypatch.context() as patch:
@@ -177,7 +177,7 @@ async def test_a_request_that_came_first_stands(book: Casebook, monkeypatch: pyt
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_request_and_a_result_at_once_end_in_one_truth(book: Casebook) -> None:
+async def test_a_request_and_a_result_at_once_end_in_one_truth(book: CaseSetup) -> None:
     truths = set()
     for _ in range(6):
         entry_id = await book.start(models.line, "first")
@@ -195,7 +195,7 @@ async def test_a_request_and_a_result_at_once_end_in_one_truth(book: Casebook) -
 
 
 @pytest.mark.req("CMP-08")
-async def test_a_late_job_of_a_cancelled_entry_changes_nothing(book: Casebook) -> None:
+async def test_a_late_job_of_a_cancelled_entry_changes_nothing(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     job = await book.take("first")
     await cancel(book, entry_id)
@@ -209,7 +209,7 @@ async def test_a_late_job_of_a_cancelled_entry_changes_nothing(book: Casebook) -
     assert await book.waits(entry_id) == []
 
 
-async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(book: Casebook) -> None:
+async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(book: CaseSetup) -> None:
     entry_id = await book.start(models.receives, interrupting=True)
     job = await book.take(PARK)
     await cancel(book, entry_id)
@@ -223,13 +223,13 @@ async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(book: Casebo
 
 @pytest.mark.req("CMP-06")
 @pytest.mark.parametrize("first", ["verb", "listener"])
-async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job(book: Casebook, first: str) -> None:
+async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job(book: CaseSetup, first: str) -> None:
     if first == "verb":
         await book.deploy(models.line, "first")
     else:
         await book.deploy(models.receives, interrupting=True)
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(minutes=1))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(minutes=1))
     started = await book.engine.start(Start(dispatch.process_id, dispatch.variables))
     assert await cancel(book, entry_id) == "cancelled"
 
@@ -241,7 +241,7 @@ async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job
 
 @pytest.mark.req("CMP-06")
 async def test_a_dispatcher_that_is_overtaken_by_a_cancel_takes_its_start_back(
-    book: Casebook, monkeypatch: pytest.MonkeyPatch
+    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
@@ -274,7 +274,7 @@ async def test_a_dispatcher_that_is_overtaken_by_a_cancel_takes_its_start_back(
     assert await book.status(entry_id) == "cancelled"
 
 
-async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: Casebook) -> None:
+async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
 
     with pytest.raises(NotFound):
@@ -284,7 +284,7 @@ async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: Casebook) ->
     assert await book.status(entry_id) == "executing"
 
 
-async def test_a_direct_verb_cannot_be_cancelled(book: Casebook) -> None:
+async def test_a_direct_verb_cannot_be_cancelled(book: CaseSetup) -> None:
     args = {"name": "x"}
     book.registry.declare(startable=[f"{book.domain}.second"])
     entry = await book.router.invoke(f"{book.domain}.second", args, caller=asking())

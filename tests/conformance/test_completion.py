@@ -10,7 +10,7 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
+from tests.support.casebook import COMPLETE, PARK, CaseSetup, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.zeebe_engine import Bench
@@ -26,13 +26,13 @@ ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
 @pytest.mark.req("EVT-07", "EVT-09", "EVT-11", "EVT-16", "X-37", "COR-06", "COR-10", "WAIT-07", "ADP-03")
-async def test_a_process_that_ends_completes_its_entry_with_the_outcome(book: Casebook) -> None:
+async def test_a_process_that_ends_completes_its_entry_with_the_outcome(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first", "second")
     instance_key = await book.instance_key(entry_id)
     await book.serve("first", "second", COMPLETE)
@@ -54,7 +54,7 @@ async def test_a_process_that_ends_completes_its_entry_with_the_outcome(book: Ca
 
 
 @pytest.mark.req("EVT-11", "X-41")
-async def test_after_parallel_branches_the_payload_of_record_counts(book: Casebook) -> None:
+async def test_after_parallel_branches_the_payload_of_record_counts(book: CaseSetup) -> None:
     entry_id = await book.start(models.forks)
     await book.serve("first", "second")
     last = await book.serve(COMPLETE)
@@ -65,7 +65,7 @@ async def test_after_parallel_branches_the_payload_of_record_counts(book: Casebo
 
 
 @pytest.mark.req("EVT-11")
-async def test_a_completion_that_comes_again_changes_nothing(book: Casebook) -> None:
+async def test_a_completion_that_comes_again_changes_nothing(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.serve("first")
     job = await book.take(COMPLETE)
@@ -80,7 +80,7 @@ async def test_a_completion_that_comes_again_changes_nothing(book: Casebook) -> 
 
 @pytest.mark.req("EVT-11")
 async def test_a_completion_whose_answer_was_lost_is_only_repeated_to_the_engine(
-    book: Casebook, monkeypatch: pytest.MonkeyPatch
+    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry_id = await book.start(models.line, "first")
     await book.serve("first")
@@ -121,7 +121,7 @@ def _flagged(variables: dict[str, Any]) -> dict[str, Any]:
     ("tamper", "code"), [(_forged, "SealMismatch"), (_foreign, "PayloadForeign"), (_flagged, "FlagTypeWrong")]
 )
 async def test_a_payload_that_breaks_its_contract_is_an_incident(
-    book: Casebook, tamper: Callable[[dict[str, Any]], dict[str, Any]], code: str
+    book: CaseSetup, tamper: Callable[[dict[str, Any]], dict[str, Any]], code: str
 ) -> None:
     entry_id = await book.start(models.line, "first")
     job = await book.take("first")
@@ -146,7 +146,7 @@ async def test_a_payload_that_breaks_its_contract_is_an_incident(
     }
 
 
-async def test_an_incident_at_the_end_is_resolved_by_what_was_wrong(book: Casebook) -> None:
+async def test_an_incident_at_the_end_is_resolved_by_what_was_wrong(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.serve("first")
     last = await book.take(COMPLETE, timeout_ms=1)
@@ -163,7 +163,7 @@ async def test_an_incident_at_the_end_is_resolved_by_what_was_wrong(book: Casebo
 
 
 @pytest.mark.req("EVT-09", "EVT-16")
-async def test_an_entry_whose_steps_were_undone_fails_with_the_trail(book: Casebook) -> None:
+async def test_an_entry_whose_steps_were_undone_fails_with_the_trail(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first", "second")
     await book.serve("first", "second")
     for number, verb in enumerate(("undo-second", "undo-first")):
@@ -182,7 +182,7 @@ async def test_an_entry_whose_steps_were_undone_fails_with_the_trail(book: Caseb
 
 
 @pytest.mark.req("EVT-12", "EVT-13", "EVT-18", "COR-11", "EVT-17", "EVT-10")
-async def test_progress_is_told_from_what_happened_and_what_is_waited_for(book: Casebook) -> None:
+async def test_progress_is_told_from_what_happened_and_what_is_waited_for(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     begun = await told_progress(book, entry_id)
     await book.serve("first", PARK)
@@ -196,7 +196,7 @@ async def test_progress_is_told_from_what_happened_and_what_is_waited_for(book: 
     assert (await book.entry(entry_id)).mode == "human_gate"
 
 
-async def told_progress(book: Casebook, entry_id: UUID) -> tuple[str, str]:
+async def told_progress(book: CaseSetup, entry_id: UUID) -> tuple[str, str]:
     entry = await book.entry(entry_id)
     deployment = await book.deployments.find(entry.definition_key or 0)
     assert deployment is not None
@@ -205,7 +205,7 @@ async def told_progress(book: Casebook, entry_id: UUID) -> tuple[str, str]:
     return found.coarse, found.detailed
 
 
-async def set_variables(book: Casebook, instance_key: int, variables: dict[str, Any]) -> None:
+async def set_variables(book: CaseSetup, instance_key: int, variables: dict[str, Any]) -> None:
     """As a person can in the engine."""
     if isinstance(book.engine, EmbeddedEngine):
         await book.engine.set_variables(instance_key, variables)

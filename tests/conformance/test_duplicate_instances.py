@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
+from tests.support.casebook import COMPLETE, PARK, CaseSetup, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT
@@ -26,15 +26,15 @@ DAY = timedelta(hours=2)
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
-async def started_twice(book: Casebook, *, attempts: int = 2) -> tuple[UUID, Started]:
+async def started_twice(book: CaseSetup, *, attempts: int = 2) -> tuple[UUID, Started]:
     """An entry whose start was sent again because an answer was lost; and the instance that is one too many."""
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     variables = dict(dispatch.variables)
     if attempts > 1:
         await book.dispatcher.drain()
@@ -52,7 +52,7 @@ async def started_twice(book: Casebook, *, attempts: int = 2) -> tuple[UUID, Sta
 
 
 @pytest.mark.req("EVO-08", "COR-02")
-async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book: Casebook) -> None:
+async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book: CaseSetup) -> None:
     await book.deploy(models.line, "first")
     entry_id, twin = await started_twice(book)
     jobs = [await book.take("first") for _ in range(2)]
@@ -70,10 +70,10 @@ async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book:
 
 
 @pytest.mark.req("EVO-08", "JOB-04")
-async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_claimed_first(book: Casebook) -> None:
+async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_claimed_first(book: CaseSetup) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     uid = dispatch.instance_uid
     twins = [await book.engine.start(Start(dispatch.process_id, dict(dispatch.variables))) for _ in range(2)]
     await book.database.execute("UPDATE verbworker.dispatch SET attempts = 2 WHERE instance_uid = $1", uid)
@@ -101,7 +101,7 @@ async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_cla
 
 
 @pytest.mark.req("EVO-08")
-async def test_a_twin_is_cancelled_at_its_first_listener(book: Casebook) -> None:
+async def test_a_twin_is_cancelled_at_its_first_listener(book: CaseSetup) -> None:
     await book.deploy(models.receives, interrupting=True)
     entry_id, twin = await started_twice(book)
     await book.serve(PARK, PARK)
@@ -111,17 +111,17 @@ async def test_a_twin_is_cancelled_at_its_first_listener(book: Casebook) -> None
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
 
 
-async def recreate(book: Casebook, entry_id: UUID, variables: dict[str, Any]) -> Started:
+async def recreate(book: CaseSetup, entry_id: UUID, variables: dict[str, Any]) -> Started:
     """What a broker does that lost its last records: the instance is gone, and there is another from the beginning."""
     await book.engine.cancel(await book.instance_key(entry_id))
     return await book.engine.start(Start(book.workflow.process, variables))
 
 
 @pytest.mark.req("JOB-05")
-async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeated_not_run(book: Casebook) -> None:
+async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeated_not_run(book: CaseSetup) -> None:
     await book.deploy(models.line, "first", "second")
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     await book.dispatcher.start(dispatch)
     before = await book.serve("first")
     again = await recreate(book, entry_id, dict(dispatch.variables))
@@ -144,11 +144,11 @@ async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeat
 
 @pytest.mark.req("X-06")
 async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with_its_idempotency_key(
-    book: Casebook,
+    book: CaseSetup,
 ) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     await book.dispatcher.start(dispatch)
     lost = await book.take("first")
     claim = await book.frames.push(book.executor._delivery(lost, JobVariables.of(lost), JobProfile()))
@@ -171,11 +171,11 @@ async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with
 
 @pytest.mark.req("JOB-05")
 async def test_a_delivery_from_before_the_records_were_lost_runs_nothing_and_leaves_the_job_that_is_there(
-    book: Casebook,
+    book: CaseSetup,
 ) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     await book.dispatcher.start(dispatch)
     late = await book.take("first")
     again = await recreate(book, entry_id, dict(dispatch.variables))
@@ -192,10 +192,10 @@ async def test_a_delivery_from_before_the_records_were_lost_runs_nothing_and_lea
     assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
 
 
-async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(book: Casebook) -> None:
+async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(book: CaseSetup) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
     await book.dispatcher.start(dispatch)
     lost = await book.take("first")
     admit = book.executor._identity.admit
@@ -216,7 +216,7 @@ async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing
     assert (await book.frame(lost)).state is not FrameState.COMPLETED
 
 
-async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: Casebook) -> None:
+async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: CaseSetup) -> None:
     await book.deploy(models.receives, interrupting=True)
     entry_id, twin = await started_twice(book, attempts=1)
     await book.serve(PARK, PARK)
@@ -229,7 +229,7 @@ async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_p
 
 
 @pytest.mark.req("EVT-14", "ADP-11", "COR-10", "ADP-03")
-async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(book: Casebook) -> None:
+async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
     await book.engine.cancel(await book.instance_key(entry_id))
@@ -250,7 +250,7 @@ async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(b
 
 
 @pytest.mark.req("ADP-11")
-async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(book: Casebook) -> None:
+async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
     await book.age(entry_id)
@@ -259,7 +259,7 @@ async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while
     assert await book.status(entry_id) == "parked"
 
 
-async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> None:
+async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: CaseSetup) -> None:
     waiting = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
     stuck = await book.ask("another")
@@ -274,7 +274,7 @@ async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> 
     assert fresh not in found
 
 
-async def test_an_entry_whose_step_runs_is_not_stuck(book: Casebook) -> None:
+async def test_an_entry_whose_step_runs_is_not_stuck(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     job = await book.take("first")
     await book.frames.push(book.executor._delivery(job, JobVariables.of(job), JobProfile()))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.bpmn import document, process
 from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, task
-from tests.support.casebook import COMPLETE, FIRED, Case, Casebook, casebook
+from tests.support.casebook import COMPLETE, FIRED, Case, CaseSetup, casebook
 from tests.support.job_life import crash
 from tests.support.rig import IN_MEMORY, ToldInline
 from verblint.contracts.contract import Argument
@@ -89,7 +89,7 @@ def _registry(name: str, domain: Domain, errors: tuple[str, ...] | None) -> Regi
 @pytest.fixture
 async def book(
     request: pytest.FixtureRequest, dsn: str, address: str, domain: Domain, unique: Callable[[str], str]
-) -> AsyncIterator[Casebook]:
+) -> AsyncIterator[CaseSetup]:
     name, errors = unique("codes"), getattr(request, "param", None)
     async with casebook(dsn, address, name, _registry(name, domain, errors)) as book:
         yield book
@@ -115,7 +115,7 @@ def catching(key: str, message: str, domain: str, code: str = CODE) -> bytes:
     )
 
 
-async def _stopped(book: Casebook, job: Job, *, kind: str = "PermanentBusiness", code: str = CODE) -> str:
+async def _stopped(book: CaseSetup, job: Job, *, kind: str = "PermanentBusiness", code: str = CODE) -> str:
     """The words with which a job was stopped for a person, wherever people look: there are the same ones."""
     frame = await book.frame(job)
     (entry_id,) = book.entries
@@ -132,7 +132,7 @@ async def _stopped(book: Casebook, job: Job, *, kind: str = "PermanentBusiness",
     return str(frame.fail_text)
 
 
-async def test_a_code_that_nothing_catches_is_an_incident_at_once(book: Casebook, domain: Domain) -> None:
+async def test_a_code_that_nothing_catches_is_an_incident_at_once(book: CaseSetup, domain: Domain) -> None:
     await book.start(line, "book")
     job = await book.serve("book")
 
@@ -140,14 +140,14 @@ async def test_a_code_that_nothing_catches_is_an_incident_at_once(book: Casebook
     assert len(domain.runs) == 1
 
 
-async def test_a_code_that_the_model_spells_otherwise_is_an_incident(book: Casebook) -> None:
+async def test_a_code_that_the_model_spells_otherwise_is_an_incident(book: CaseSetup) -> None:
     await book.start(catching, code="policy-lapse")
     job = await book.serve("book")
 
     assert await _stopped(book, job) == f"the policy lapsed in May; {SENTENCE}"
 
 
-async def test_a_code_that_the_model_catches_goes_its_way(book: Casebook) -> None:
+async def test_a_code_that_the_model_catches_goes_its_way(book: CaseSetup) -> None:
     entry_id = await book.start(catching)
     job = await book.serve("book")
     await book.serve(FIRED, "help", COMPLETE)
@@ -158,7 +158,7 @@ async def test_a_code_that_the_model_catches_goes_its_way(book: Casebook) -> Non
     assert await book.events(entry_id, Kind.INCIDENT_RAISED) == []
 
 
-async def test_a_held_code_is_released_like_any_other_frame(book: Casebook, domain: Domain, engine: str) -> None:
+async def test_a_held_code_is_released_like_any_other_frame(book: CaseSetup, domain: Domain, engine: str) -> None:
     entry_id = await book.start(line, "book")
     job = await book.serve("book")
     domain.code = None
@@ -174,7 +174,9 @@ async def test_a_held_code_is_released_like_any_other_frame(book: Casebook, doma
 
 
 @pytest.mark.parametrize("book", [(), ("another",)], indirect=True)
-async def test_a_code_that_the_verb_does_not_declare_is_an_incident_though_the_model_catches_it(book: Casebook) -> None:
+async def test_a_code_that_the_verb_does_not_declare_is_an_incident_though_the_model_catches_it(
+    book: CaseSetup,
+) -> None:
     await book.start(catching)
     job = await book.serve("book")
 
@@ -183,7 +185,7 @@ async def test_a_code_that_the_verb_does_not_declare_is_an_incident_though_the_m
 
 
 @pytest.mark.parametrize("book", [(CODE,)], indirect=True)
-async def test_a_code_that_the_verb_declares_is_thrown(book: Casebook) -> None:
+async def test_a_code_that_the_verb_declares_is_thrown(book: CaseSetup) -> None:
     await book.start(catching)
     job = await book.serve("book")
 
@@ -191,7 +193,7 @@ async def test_a_code_that_the_verb_declares_is_thrown(book: Casebook) -> None:
 
 
 async def test_a_worker_that_died_before_it_told_the_engine_is_told_again_and_runs_nothing(
-    book: Casebook, domain: Domain
+    book: CaseSetup, domain: Domain
 ) -> None:
     await book.start(line, "book")
     job = await book.take("book", timeout_ms=1000)
@@ -207,7 +209,7 @@ async def test_a_worker_that_died_before_it_told_the_engine_is_told_again_and_ru
     assert len(domain.runs) == 1
 
 
-async def test_a_case_is_judged_by_the_version_it_runs_on(book: Casebook) -> None:
+async def test_a_case_is_judged_by_the_version_it_runs_on(book: CaseSetup) -> None:
     await book.start(line, "book")
     await book.deploy(catching)
     job = await book.serve("book")
@@ -221,7 +223,7 @@ async def test_a_case_is_judged_by_the_version_it_runs_on(book: Casebook) -> Non
     assert await book.status(later) != "parked"
 
 
-async def test_a_deployment_from_before_codes_were_kept_is_read_from_its_bytes(book: Casebook) -> None:
+async def test_a_deployment_from_before_codes_were_kept_is_read_from_its_bytes(book: CaseSetup) -> None:
     await book.deploy(catching)
     await book.database.execute("UPDATE verbworker.process_deployment SET catches = NULL")
     await book.ask()
@@ -232,7 +234,7 @@ async def test_a_deployment_from_before_codes_were_kept_is_read_from_its_bytes(b
 
 
 async def test_a_model_that_somebody_else_deployed_is_asked_of_the_engine_or_not_trusted(
-    book: Casebook, engine: str
+    book: CaseSetup, engine: str
 ) -> None:
     woven = weave(catching(book.workflow.process, book.message, book.domain), book.registry)
     await book.engine.deploy([Resource("case.bpmn", woven.content)])

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
+from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, CaseSetup, casebook, working
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
@@ -23,13 +23,13 @@ ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
 @pytest.mark.req("EVT-01", "EVT-02", "EVT-05", "EVT-09", "EVT-15", "WAIT-06", "COR-08", "ADP-03", "X-36", "EVT-18")
-async def test_a_message_wait_parks_the_entry_and_says_what_for(book: Casebook) -> None:
+async def test_a_message_wait_parks_the_entry_and_says_what_for(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
 
@@ -52,7 +52,7 @@ async def test_a_message_wait_parks_the_entry_and_says_what_for(book: Casebook) 
 
 
 @pytest.mark.req("EVT-05", "EVT-14", "WAIT-06", "EVT-17")
-async def test_the_message_resumes_it_and_is_in_the_book(book: Casebook) -> None:
+async def test_the_message_resumes_it_and_is_in_the_book(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
 
@@ -67,7 +67,7 @@ async def test_the_message_resumes_it_and_is_in_the_book(book: Casebook) -> None
 
 
 @pytest.mark.req("EVT-05")
-async def test_listener_jobs_that_come_again_change_nothing(book: Casebook) -> None:
+async def test_listener_jobs_that_come_again_change_nothing(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     park = await book.serve("first", PARK)
     await book.send("m-1")
@@ -86,7 +86,7 @@ async def test_listener_jobs_that_come_again_change_nothing(book: Casebook) -> N
 
 @pytest.mark.req("WAIT-08", "COR-01", "COR-11")
 async def test_a_case_that_waits_is_brought_to_its_end_by_another_boot(
-    book: Casebook, dsn: str, gateway: Gateway
+    book: CaseSetup, dsn: str, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
@@ -100,7 +100,7 @@ async def test_a_case_that_waits_is_brought_to_its_end_by_another_boot(
 
 
 @pytest.mark.req("EVT-04", "EVT-09", "WAIT-03")
-async def test_a_timer_parks_fires_and_resumes(book: Casebook, gateway: Gateway) -> None:
+async def test_a_timer_parks_fires_and_resumes(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.waits_for, event=models.TIMER)
     await book.serve("first", PARK)
     (wait,), parked = await book.waits(entry_id), await book.status(entry_id)
@@ -117,7 +117,7 @@ async def test_a_timer_parks_fires_and_resumes(book: Casebook, gateway: Gateway)
 
 @pytest.mark.req("WAIT-03", "EVT-04", "EVT-18")
 async def test_a_boundary_timer_that_interrupts_ends_the_wait_it_is_attached_to(
-    book: Casebook, gateway: Gateway
+    book: CaseSetup, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.receives, interrupting=True)
     await book.serve(PARK)
@@ -134,7 +134,7 @@ async def test_a_boundary_timer_that_interrupts_ends_the_wait_it_is_attached_to(
 
 
 @pytest.mark.req("WAIT-03")
-async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: Casebook, gateway: Gateway) -> None:
+async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.receives, interrupting=False)
     await book.serve(PARK)
 
@@ -150,7 +150,7 @@ async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: Ca
 
 
 @pytest.mark.req("WAIT-03", "EVT-03")
-async def test_a_gate_whose_time_ran_out_is_closed(book: Casebook, gateway: Gateway) -> None:
+async def test_a_gate_whose_time_ran_out_is_closed(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.reviews)
     gate = await book.serve(GATE)
     (wait,) = await book.waits(entry_id)
@@ -167,7 +167,7 @@ async def test_a_gate_whose_time_ran_out_is_closed(book: Casebook, gateway: Gate
 
 @pytest.mark.req("WAIT-03")
 async def test_a_subprocess_whose_time_ran_out_ends_the_waits_inside_and_no_others(
-    book: Casebook, gateway: Gateway
+    book: CaseSetup, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.bounded)
     await book.serve(PARK, PARK)
@@ -182,7 +182,7 @@ async def test_a_subprocess_whose_time_ran_out_ends_the_waits_inside_and_no_othe
 
 
 @pytest.mark.req("EVT-05", "EVT-18")
-async def test_a_choice_waits_once_and_goes_on_by_what_came_first(book: Casebook) -> None:
+async def test_a_choice_waits_once_and_goes_on_by_what_came_first(book: CaseSetup) -> None:
     entry_id = await book.start(models.chooses)
     await book.serve(PARK)
     waited = await book.reasons(entry_id)
@@ -196,7 +196,7 @@ async def test_a_choice_waits_once_and_goes_on_by_what_came_first(book: Casebook
 
 
 @pytest.mark.req("EVT-04")
-async def test_a_choice_whose_time_is_up_tells_the_timer(book: Casebook, gateway: Gateway) -> None:
+async def test_a_choice_whose_time_is_up_tells_the_timer(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.chooses)
     await book.serve(PARK)
 
@@ -209,7 +209,7 @@ async def test_a_choice_whose_time_is_up_tells_the_timer(book: Casebook, gateway
 
 @pytest.mark.req("EVT-14")
 @pytest.mark.parametrize("interrupting", [True, False])
-async def test_a_message_at_the_edge_of_a_task_is_received_once(book: Casebook, interrupting: bool) -> None:
+async def test_a_message_at_the_edge_of_a_task_is_received_once(book: CaseSetup, interrupting: bool) -> None:
     entry_id = await book.start(models.asks_and_hears, interrupting=interrupting)
     await book.take("first")
     await book.send("m-1")
@@ -223,10 +223,10 @@ async def test_a_message_at_the_edge_of_a_task_is_received_once(book: Casebook, 
 
 
 @pytest.mark.req("EVT-01", "X-39", "COR-07")
-async def test_the_first_listener_pins_an_instance_whose_starter_died(book: Casebook) -> None:
+async def test_the_first_listener_pins_an_instance_whose_starter_died(book: CaseSetup) -> None:
     await book.deploy(models.receives, interrupting=True)
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(minutes=1))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(minutes=1))
     started = await book.engine.start(Start(dispatch.process_id, dispatch.variables))
 
     await book.serve(PARK)
@@ -237,7 +237,7 @@ async def test_the_first_listener_pins_an_instance_whose_starter_died(book: Case
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
 
 
-async def test_a_job_of_an_instance_nobody_knows_stops_for_a_person(book: Casebook) -> None:
+async def test_a_job_of_an_instance_nobody_knows_stops_for_a_person(book: CaseSetup) -> None:
     await book.deploy(models.receives, interrupting=True)
     await book.engine.start(Start(book.workflow.process, {"corr_case": "nobody"}))
 
@@ -250,7 +250,7 @@ async def test_a_job_of_an_instance_nobody_knows_stops_for_a_person(book: Casebo
 
 
 @pytest.mark.req("EVT-14", "EVT-08", "X-34")
-async def test_a_listener_that_cannot_be_served_is_an_incident_until_it_can(book: Casebook) -> None:
+async def test_a_listener_that_cannot_be_served_is_an_incident_until_it_can(book: CaseSetup) -> None:
     entry_id = await book.start(models.receives, interrupting=True)
     await book.database.execute("DELETE FROM verbworker.process_deployment")
     job = replace(await book.take(PARK), retries=1)
@@ -271,10 +271,10 @@ async def test_a_listener_that_cannot_be_served_is_an_incident_until_it_can(book
 
 
 @pytest.mark.req("X-39", "COR-07", "COR-02")
-async def test_an_instance_that_a_message_started_is_pinned_by_its_first_listener(book: Casebook) -> None:
+async def test_an_instance_that_a_message_started_is_pinned_by_its_first_listener(book: CaseSetup) -> None:
     await book.deploy(models.started_by_message)
     entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(minutes=1))
+    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(minutes=1))
     await book.engine.publish(Signal(book.message, "", "start-1", 60_000, dispatch.variables))
 
     job = await book.serve(START)
@@ -286,7 +286,7 @@ async def test_an_instance_that_a_message_started_is_pinned_by_its_first_listene
 
 
 @pytest.mark.req("X-39")
-async def test_an_instance_that_a_strangers_message_started_stays_visible(book: Casebook) -> None:
+async def test_an_instance_that_a_strangers_message_started_stays_visible(book: CaseSetup) -> None:
     await book.deploy(models.started_by_message)
     await book.engine.publish(Signal(book.message, "", "start-1", 60_000, {}))
 
@@ -300,7 +300,7 @@ async def test_an_instance_that_a_strangers_message_started_stays_visible(book: 
 
 
 @pytest.mark.req("WAIT-07", "EVT-09", "EVT-16", "COR-10")
-async def test_a_worker_with_every_desk_brings_many_cases_to_their_end(book: Casebook) -> None:
+async def test_a_worker_with_every_desk_brings_many_cases_to_their_end(book: CaseSetup) -> None:
     await book.deploy(models.waits_for, event=models.LETTER)
     cases = [await book.ask(f"{book.domain}-{number}") for number in range(12)]
     await book.dispatcher.drain()
@@ -328,5 +328,5 @@ async def test_a_worker_with_every_desk_brings_many_cases_to_their_end(book: Cas
     }
 
 
-async def _all_are(book: Casebook, cases: list[UUID], status: str) -> bool:
+async def _all_are(book: CaseSetup, cases: list[UUID], status: str) -> bool:
     return {await book.status(entry_id) for entry_id in cases} == {status}

@@ -10,7 +10,7 @@ import pytest
 from tests.support import gate_cases as halls
 from tests.support.engines import Gateway
 from tests.support.eventually import eventually
-from tests.support.gate_cases import TENANT, Hall, hall_registry
+from tests.support.gate_cases import TENANT, GateSetup, hall_registry
 from tests.support.models import review
 from tests.support.rig import Rig, opened
 from verbworker.engine.protocol import Ask, Resource
@@ -48,7 +48,7 @@ async def rig(dsn: str, gateway: Gateway, domain: str) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-async def hall(rig: Rig, domain: str) -> AsyncIterator[Hall]:
+async def hall(rig: Rig, domain: str) -> AsyncIterator[GateSetup]:
     async with halls.opened(rig.database, rig.engine, rig.registry, domain=domain) as hall:
         yield hall
 
@@ -58,7 +58,7 @@ async def deploy(rig: Rig, domain: str, **options: object) -> None:
     await rig.engine.deploy([Resource(f"{domain}.bpmn", model)])
 
 
-async def task_of(hall: Hall, entry_id: UUID, *, timeout_ms: int = 60_000) -> Job:
+async def task_of(hall: GateSetup, entry_id: UUID, *, timeout_ms: int = 60_000) -> Job:
     """The user task of one entry: other tests' tasks on the same broker are left alone, as a desk does."""
 
     async def look() -> list[Job]:
@@ -69,14 +69,14 @@ async def task_of(hall: Hall, entry_id: UUID, *, timeout_ms: int = 60_000) -> Jo
     return job
 
 
-async def parked(hall: Hall) -> HumanGate:
+async def parked(hall: GateSetup) -> HumanGate:
     entry_id = await hall.ask()
     await hall.desk.serve(await task_of(hall, entry_id))
     return await hall.gate(entry_id)
 
 
 @pytest.mark.req("WAIT-01", "WAIT-02", "WAIT-04", "EVT-03", "X-42", "PRX-34", "COR-08")
-async def test_a_person_decides_and_the_next_verb_hears_it(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_person_decides_and_the_next_verb_hears_it(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
     assert await hall.status(gate.entry_id) is Status.PARKED
@@ -105,7 +105,7 @@ async def test_a_person_decides_and_the_next_verb_hears_it(rig: Rig, hall: Hall,
 
 
 @pytest.mark.req("WAIT-04")
-async def test_nothing_goes_past_a_gate_that_nobody_decided(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_nothing_goes_past_a_gate_that_nobody_decided(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
     ask = Ask(type=f"{domain}.after", worker="rig", timeout_ms=60_000, variables=())
@@ -116,7 +116,7 @@ async def test_nothing_goes_past_a_gate_that_nobody_decided(rig: Rig, hall: Hall
 
 
 @pytest.mark.req("X-42", "PRX-34")
-async def test_a_decision_made_while_the_engine_is_away_is_relayed(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_decision_made_while_the_engine_is_away_is_relayed(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
     async with ZeebeEngine(GatewayAddress(address=NOWHERE), engine_id=rig.engine.engine_id) as away:
@@ -138,7 +138,7 @@ async def test_a_decision_made_while_the_engine_is_away_is_relayed(rig: Rig, hal
 
 @pytest.mark.req("X-42", "COR-08")
 async def test_a_task_that_the_engine_delivers_again_is_completed_when_it_was_decided(
-    rig: Rig, hall: Hall, domain: str
+    rig: Rig, hall: GateSetup, domain: str
 ) -> None:
     await deploy(rig, domain)
     entry_id = await hall.ask()
@@ -157,7 +157,7 @@ async def test_a_task_that_the_engine_delivers_again_is_completed_when_it_was_de
 
 
 @pytest.mark.req("COR-08", "EVT-03")
-async def test_a_task_that_comes_again_is_still_the_same_gate(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_task_that_comes_again_is_still_the_same_gate(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
     await rig.engine.extend(gate.job_key, 1)
@@ -171,7 +171,7 @@ async def test_a_task_that_comes_again_is_still_the_same_gate(rig: Rig, hall: Ha
 
 @pytest.mark.req("WAIT-05")
 async def test_a_decision_that_comes_after_the_deadline_is_said_to_be_too_late(
-    rig: Rig, hall: Hall, domain: str
+    rig: Rig, hall: GateSetup, domain: str
 ) -> None:
     await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT2S")
     gate = await parked(hall)
@@ -187,7 +187,7 @@ async def test_a_decision_that_comes_after_the_deadline_is_said_to_be_too_late(
 
 
 @pytest.mark.req("WAIT-05")
-async def test_a_deadline_that_only_reminds_leaves_the_gate_open(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_deadline_that_only_reminds_leaves_the_gate_open(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT1S", ends=False)
     gate = await parked(hall)
     await rig.work(f"{domain}.escalate")
@@ -200,7 +200,7 @@ async def test_a_deadline_that_only_reminds_leaves_the_gate_open(rig: Rig, hall:
 
 @pytest.mark.req("WAIT-05")
 async def test_a_task_whose_time_was_up_before_it_was_parked_leaves_no_open_gate(
-    rig: Rig, hall: Hall, domain: str
+    rig: Rig, hall: GateSetup, domain: str
 ) -> None:
     await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT1S")
     entry_id = await hall.ask()
@@ -227,8 +227,8 @@ async def serve_fired(rig: Rig, domain: str) -> None:
     inbox = Inbox(rig.database, engine_id=engine_id, owner=owner)
     dispatches = Dispatches(rig.database, engine_id=engine_id, owner=owner)
     identity = InstanceIdentity(Instances(rig.database), rig.engine, dispatches)
-    reception = ListenerJobs(rig.database, rig.engine, identity)
-    bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, reception)
+    listener_jobs = ListenerJobs(rig.database, rig.engine, identity)
+    bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, listener_jobs)
     (desk,) = [desk for desk in bridge.handlers() if desk.type == FIRED]
 
     async def look() -> list[Job]:
@@ -239,7 +239,9 @@ async def serve_fired(rig: Rig, domain: str) -> None:
 
 
 @pytest.mark.req("WAIT-05", "EVT-03", "COR-08")
-async def test_a_deadline_closes_its_gate_and_a_decision_after_it_is_refused(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_deadline_closes_its_gate_and_a_decision_after_it_is_refused(
+    rig: Rig, hall: GateSetup, domain: str
+) -> None:
     await deploy_woven(rig, domain, ends=True)
     gate = await parked(hall)
     await serve_fired(rig, domain)
@@ -256,7 +258,7 @@ async def test_a_deadline_closes_its_gate_and_a_decision_after_it_is_refused(rig
 
 
 @pytest.mark.req("WAIT-05")
-async def test_a_reminder_is_told_and_its_gate_stays_open(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_reminder_is_told_and_its_gate_stays_open(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy_woven(rig, domain, ends=False)
     gate = await parked(hall)
     await serve_fired(rig, domain)
@@ -267,7 +269,7 @@ async def test_a_reminder_is_told_and_its_gate_stays_open(rig: Rig, hall: Hall, 
     assert decided.verdict.answer == "completed"
 
 
-async def test_a_cancelled_instance_is_found_by_asking_after_its_gate(rig: Rig, hall: Hall, domain: str) -> None:
+async def test_a_cancelled_instance_is_found_by_asking_after_its_gate(rig: Rig, hall: GateSetup, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
     instance_key = await hall.database.fetchrow(

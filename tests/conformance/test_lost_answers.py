@@ -24,7 +24,7 @@ from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.errors import PermanentContract
 from verbworker.model.weave import COMPLETE, PARK
 from verbworker.stores.database import Database
-from verbworker.work.messages import delivery as messenger
+from verbworker.work.messages import delivery as message_delivery
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
@@ -235,7 +235,7 @@ async def damage(world: LostWorld, call: str) -> dict[str, object]:
 async def test_without_an_id_a_message_that_is_published_again_is_read_twice(
     request: pytest.FixtureRequest, dsn: str, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messenger, "engine_message_id", lambda *_: uuid4().hex)
+    monkeypatch.setattr(message_delivery, "engine_message_id", lambda *_: uuid4().hex)
     async with world_on("inline", request, dsn, unique("lost")) as world:
         world.losses.lose(Loss("publish", Arrival.BESIDE))
 

@@ -30,7 +30,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
-from verbworker.work.messages.ingress import MessageCounter
+from verbworker.work.messages.ingress import ImmediateDelivery
 
 ON = ("embedded", "zeebe")
 
@@ -49,8 +49,8 @@ class Post:
     job_type: str
     inbox: Inbox
     letters: DeadLetters
-    messenger: MessageDelivery
-    counter: MessageCounter
+    message_delivery: MessageDelivery
+    counter: ImmediateDelivery
 
     async def begin(self, key: str) -> Begun:
         """Start a case that waits under a key."""
@@ -78,7 +78,7 @@ class Post:
     async def drain(self) -> None:
         """Have everything that waits looked at now."""
         await self.database.execute("UPDATE verbworker.inbox_message SET next_at = clock_timestamp()")
-        while await self.messenger.drain():
+        while await self.message_delivery.drain():
             pass
 
     async def until_published(self) -> set[str]:
@@ -86,7 +86,7 @@ class Post:
         states = {"received"}
         while "received" in states:
             await self.database.execute("UPDATE verbworker.inbox_message SET next_at = clock_timestamp()")
-            await self.messenger.drain()
+            await self.message_delivery.drain()
             rows = await self.database.fetch("SELECT DISTINCT state FROM verbworker.inbox_message")
             states = {row["state"] for row in rows}
         return states
@@ -130,9 +130,9 @@ async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) 
         model = message_wait(process, message, job_type).replace(b"=corr_key", b"=corr_docs")
         await engine.deploy([Resource(f"{process}.bpmn", model)])
         inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
-        messenger = MessageDelivery(registry, inbox, letters, engine)
-        counter = MessageCounter(registry, inbox, letters, engine)
-        yield Post(engine, database, workflow, message, job_type, inbox, letters, messenger, counter)
+        message_delivery = MessageDelivery(registry, inbox, letters, engine)
+        counter = ImmediateDelivery(registry, inbox, letters, engine)
+        yield Post(engine, database, workflow, message, job_type, inbox, letters, message_delivery, counter)
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ async def test_messages_outlast_a_broker_that_is_killed(dsn: str, unique: Callab
             broker.kill()
             for number in range(3):
                 await post.put(f"case-{number}", f"m-{number}")
-            tried = await post.messenger.drain()
+            tried = await post.message_delivery.drain()
             broker.start()
             states = await post.until_published()
             jobs = {job.process_instance_key for _ in cases if (job := await post.job()) is not None}

@@ -9,8 +9,8 @@ from tests.support.engines import Gateway
 from tests.support.job_life import carried
 from tests.support.profiled import (
     DATA,
-    Office,
     Question,
+    VerbRecorder,
     at_the_wait,
     beyond_the_wait,
     deployed,
@@ -34,12 +34,12 @@ def domain(unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def office() -> Office:
-    return Office()
+def office() -> VerbRecorder:
+    return VerbRecorder()
 
 
 @pytest.fixture
-async def rig(dsn: str, gateway: Gateway, domain: str, office: Office) -> AsyncIterator[Rig]:
+async def rig(dsn: str, gateway: Gateway, domain: str, office: VerbRecorder) -> AsyncIterator[Rig]:
     async with opened(dsn, gateway.address, profiled_registry(domain, office)) as rig:
         yield rig
 
@@ -49,7 +49,7 @@ async def started(rig: Rig, domain: str, **data: object) -> Begun:
 
 
 @pytest.mark.req("PRX-02", "PRX-06", "PRX-27", "PRX-28", "CPL-14", "TPL-02", "TPL-08", "X-29", "X-30")
-async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domain: str, office: Office) -> None:
+async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domain: str, office: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     begun = await started(rig, domain, rounds=2)
 
@@ -77,7 +77,7 @@ async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domai
 
 
 async def test_a_job_asks_for_its_profile_once(
-    rig: Rig, domain: str, office: Office, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, domain: str, office: VerbRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
@@ -100,7 +100,7 @@ def _count(method: Callable[..., Awaitable[object]], asked: list[str]) -> Callab
 
 
 @pytest.mark.req("POL-06", "POL-08")
-async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: str, office: Office) -> None:
+async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: str, office: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     office.error = OSError("no answer")
@@ -114,7 +114,9 @@ async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: s
 
 
 @pytest.mark.req("POL-06")
-async def test_an_error_that_the_policy_calls_final_is_not_tried_again(rig: Rig, domain: str, office: Office) -> None:
+async def test_an_error_that_the_policy_calls_final_is_not_tried_again(
+    rig: Rig, domain: str, office: VerbRecorder
+) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     office.error = ZeroDivisionError("never")
@@ -130,7 +132,7 @@ async def test_an_error_that_the_policy_calls_final_is_not_tried_again(rig: Rig,
     ("reference", "code"), [(None, "AmeideTemplateMissingPath"), ("", "AmeideTemplateEmpty")], ids=["missing", "empty"]
 )
 async def test_a_wait_whose_key_cannot_be_made_is_an_incident_of_the_task_before_it(
-    rig: Rig, domain: str, office: Office, reference: str | None, code: str
+    rig: Rig, domain: str, office: VerbRecorder, reference: str | None, code: str
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
@@ -144,7 +146,9 @@ async def test_a_wait_whose_key_cannot_be_made_is_an_incident_of_the_task_before
 
 
 @pytest.mark.req("TPL-04", "TPL-09")
-async def test_a_job_whose_idempotency_key_cannot_be_made_never_runs(rig: Rig, domain: str, office: Office) -> None:
+async def test_a_job_whose_idempotency_key_cannot_be_made_never_runs(
+    rig: Rig, domain: str, office: VerbRecorder
+) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain, customer={"name": "Ada"})
 
@@ -156,7 +160,7 @@ async def test_a_job_whose_idempotency_key_cannot_be_made_never_runs(rig: Rig, d
 
 
 @pytest.mark.req("PRX-21", "CPL-12")
-async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str, office: Office) -> None:
+async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str, office: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     await deployed(rig, profiled_model(domain, definition="2", key="later/${process_instance_id}"))
@@ -170,7 +174,7 @@ async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str,
 
 @pytest.mark.req("CPL-13")
 async def test_an_instance_that_was_moved_to_another_definition_is_not_gone_on_with(
-    rig: Rig, domain: str, office: Office
+    rig: Rig, domain: str, office: VerbRecorder
 ) -> None:
     first = await deployed(rig, profiled_model(domain))
     await deployed(rig, profiled_model(domain, definition="2"))
@@ -189,7 +193,7 @@ async def test_an_instance_that_was_moved_to_another_definition_is_not_gone_on_w
     assert office.questions == []
 
 
-async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domain: str, office: Office) -> None:
+async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domain: str, office: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     await rig.database.execute("UPDATE verbworker.process_deployment SET terms_digest = NULL")
@@ -203,7 +207,7 @@ async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domai
 
 
 @pytest.mark.req("TPL-08")
-async def test_a_retry_is_the_same_visit(rig: Rig, domain: str, office: Office) -> None:
+async def test_a_retry_is_the_same_visit(rig: Rig, domain: str, office: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     office.error = OSError("no answer")

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
+from tests.support.casebook import COMPLETE, PARK, CaseSetup, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT
@@ -26,18 +26,18 @@ AFTER = timedelta(hours=2)
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
-def detector(book: Casebook, *, caught_up_for: float = float("inf")) -> StallDetector:
+def detector(book: CaseSetup, *, caught_up_for: float = float("inf")) -> StallDetector:
     return StallDetector(
         book.database, book.engine, after=AFTER, gates_after=AFTER, caught_up_for=lambda: caught_up_for
     )
 
 
-async def a_day_later(book: Casebook) -> None:
+async def a_day_later(book: CaseSetup) -> None:
     """Everything that was written so far was written a day before."""
     for change in (
         "runbook_entry SET updated_at = updated_at - interval '1 day'",
@@ -48,11 +48,11 @@ async def a_day_later(book: Casebook) -> None:
         await book.database.execute(f"UPDATE verbworker.{change}")
 
 
-async def named(book: Casebook, entry_id: UUID) -> list[StallKind]:
+async def named(book: CaseSetup, entry_id: UUID) -> list[StallKind]:
     return [stall.kind for stall in await Stalls(book.database).of_entry(entry_id)]
 
 
-async def test_a_job_that_was_handed_out_and_never_claimed_is_named_until_it_moves(book: Casebook) -> None:
+async def test_a_job_that_was_handed_out_and_never_claimed_is_named_until_it_moves(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first", "second")
     await book.serve("first")
     lost = await book.take("second", timeout_ms=3_600_000)
@@ -86,7 +86,7 @@ async def test_a_job_that_was_handed_out_and_never_claimed_is_named_until_it_mov
     assert (await book.runbook.verify(TENANT, entry_id)).broken == {}
 
 
-async def test_a_case_whose_first_job_was_lost_says_that_nothing_was_done(book: Casebook) -> None:
+async def test_a_case_whose_first_job_was_lost_says_that_nothing_was_done(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.take("first", timeout_ms=3_600_000)
     await a_day_later(book)
@@ -97,7 +97,7 @@ async def test_a_case_whose_first_job_was_lost_says_that_nothing_was_done(book: 
     assert stall.reason.startswith("no step was done since it started at ")
 
 
-async def test_several_detectors_name_it_once(book: Casebook) -> None:
+async def test_several_detectors_name_it_once(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.take("first", timeout_ms=3_600_000)
     await a_day_later(book)
@@ -106,14 +106,14 @@ async def test_several_detectors_name_it_once(book: Casebook) -> None:
     assert len(await book.events(entry_id, Kind.STALLED)) == 1
 
 
-async def test_nothing_is_named_while_jobs_wait_in_the_engine(book: Casebook) -> None:
+async def test_nothing_is_named_while_jobs_wait_in_the_engine(book: CaseSetup) -> None:
     await book.start(models.line, "first")
     await a_day_later(book)
 
     assert await detector(book, caught_up_for=AFTER.total_seconds() - 1).note() == 0
 
 
-async def test_an_instance_that_the_engine_has_no_more_is_named_as_that(book: Casebook) -> None:
+async def test_an_instance_that_the_engine_has_no_more_is_named_as_that(book: CaseSetup) -> None:
     entry_id = await book.start(models.line, "first")
     await book.engine.cancel(await book.instance_key(entry_id))
     await a_day_later(book)
@@ -125,7 +125,7 @@ async def test_an_instance_that_the_engine_has_no_more_is_named_as_that(book: Ca
     assert "reconciler" in stall.remedy
 
 
-async def test_an_entry_that_waits_normally_is_never_named(book: Casebook) -> None:
+async def test_an_entry_that_waits_normally_is_never_named(book: CaseSetup) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
     await book.frames.flush()
@@ -135,7 +135,7 @@ async def test_an_entry_that_waits_normally_is_never_named(book: Casebook) -> No
     assert await named(book, entry_id) == []
 
 
-async def test_a_backoff_that_the_engine_never_ended_is_named(book: Casebook, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_backoff_that_the_engine_never_ended_is_named(book: CaseSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     entry_id = await book.start(models.line, "first")
     verb = book.registry.find(f"{book.domain}.first")
     assert verb is not None
@@ -162,7 +162,7 @@ async def test_a_backoff_that_the_engine_never_ended_is_named(book: Casebook, mo
     assert metrics.OVERDUE_BACKOFFS._value.get() == 1
 
 
-async def test_a_timer_that_the_engine_never_fired_is_named_until_it_fires(book: Casebook, gateway: Gateway) -> None:
+async def test_a_timer_that_the_engine_never_fired_is_named_until_it_fires(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.waits_for, event=models.TIMER)
     await book.serve("first", PARK)
     look = detector(book)
@@ -187,7 +187,7 @@ async def test_a_timer_that_the_engine_never_fired_is_named_until_it_fires(book:
 
 
 @pytest.mark.parametrize("draw", [models.receives, models.chooses])
-async def test_a_wait_is_due_when_a_timer_beside_it_is(book: Casebook, draw: Callable[..., bytes]) -> None:
+async def test_a_wait_is_due_when_a_timer_beside_it_is(book: CaseSetup, draw: Callable[..., bytes]) -> None:
     entry_id = await book.start(draw, **({"interrupting": True} if draw is models.receives else {}))
     await book.serve(PARK)
 
@@ -199,7 +199,7 @@ async def test_a_wait_is_due_when_a_timer_beside_it_is(book: Casebook, draw: Cal
     assert abs(row["after"] - timedelta(hours=1)) < timedelta(minutes=1)
 
 
-async def test_a_gate_is_due_when_the_timer_at_its_edge_is(book: Casebook) -> None:
+async def test_a_gate_is_due_when_the_timer_at_its_edge_is(book: CaseSetup) -> None:
     entry_id = await book.start(models.reviews)
     await book.serve("io.camunda.zeebe:userTask")
 
@@ -211,7 +211,7 @@ async def test_a_gate_is_due_when_the_timer_at_its_edge_is(book: Casebook) -> No
     assert abs(row["after"] - timedelta(hours=1)) < timedelta(minutes=1)
 
 
-async def test_a_timer_that_fired_beside_a_wait_is_not_due_any_more(book: Casebook, gateway: Gateway) -> None:
+async def test_a_timer_that_fired_beside_a_wait_is_not_due_any_more(book: CaseSetup, gateway: Gateway) -> None:
     entry_id = await book.start(models.receives, interrupting=False)
     await book.serve(PARK)
     gateway.advance(3600)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.lint_models import BARE, CLEAN, IGNORE, model
 from verblint.fixes.edits import UnsafeFix, apply, compatible, diff, repair
-from verblint.fixes.fix_files import mend
+from verblint.fixes.fix_files import apply_fixes
 from verblint.linter import Linter, lint
 from verblint.report import Edit, Finding, Fix, Report, Severity
 
@@ -86,7 +86,7 @@ def test_mending_writes_the_file_and_reports_what_is_left(tmp_path: Path) -> Non
     file.write_bytes(BARE)
     file.chmod(0o640)
 
-    report, changes = mend(Linter(), report_of(file), write=True)
+    report, changes = apply_fixes(Linter(), report_of(file), write=True)
 
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (FIXED, 0o640)
     assert (report.findings, report.problems) == ((), ())
@@ -98,7 +98,7 @@ def test_mending_without_writing_leaves_the_file_alone(tmp_path: Path) -> None:
     file = tmp_path / "a.bpmn"
     file.write_bytes(BARE)
 
-    report, changes = mend(Linter(), report_of(file), write=False)
+    report, changes = apply_fixes(Linter(), report_of(file), write=False)
 
     assert file.read_bytes() == BARE
     assert (len(report.findings), bool(changes)) == (1, True)
@@ -110,7 +110,7 @@ def test_a_file_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
     report = report_of(file)
     file.write_bytes(CLEAN)
 
-    after, _ = mend(Linter(), report, write=True)
+    after, _ = apply_fixes(Linter(), report, write=True)
 
     assert file.read_bytes() == CLEAN
     assert "changed while it was checked" in after.problems[0].message
@@ -122,7 +122,7 @@ def test_a_file_that_vanished_is_a_problem(tmp_path: Path) -> None:
     report = report_of(file)
     file.unlink()
 
-    after, _ = mend(Linter(), report, write=True)
+    after, _ = apply_fixes(Linter(), report, write=True)
 
     assert after.problems[0].message == "not fixed: No such file or directory"
 

@@ -23,7 +23,7 @@ from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard, VisitIdentity
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.messages import delivery as messenger
+from verbworker.work.messages import delivery as message_delivery
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep
 
@@ -231,6 +231,6 @@ MUTANTS = {
         "message twice",
         "engine lost",
         16,
-        _replace(messenger, "engine_message_id", wrong.new_id_each_time),
+        _replace(message_delivery, "engine_message_id", wrong.new_id_each_time),
     ),
 }

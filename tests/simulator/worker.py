@@ -70,26 +70,26 @@ class Boot:
         pools = Databases(control, cast(Database, verb_pool))
         engine_id = engine.engine_id
         frames = Frames(control, engine_id=engine_id, owner=owner, lease=LEASE)
-        heart = Leases(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
+        leases = Leases(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
         verb_run = VerbRun(cast(Any, None))  # no verb here needs a thread
         dispatches = Dispatches(control, engine_id=engine_id, owner=owner)
         identity = InstanceIdentity(Instances(control), engine, dispatches)
-        self._executor = Executor(REGISTRY, engine, frames, pools, heart, verb_run, identity=identity)
+        self._executor = Executor(REGISTRY, engine, frames, pools, leases, verb_run, identity=identity)
         inbox = Inbox(control, engine_id=engine_id, owner=owner)
-        reception = ListenerJobs(control, engine, identity)
+        listener_jobs = ListenerJobs(control, engine, identity)
         cancelling = Cancellation(control, dispatches, engine, every=_EVERY)
         reconciler = Reconciler(control, engine, cancelling, after=RECONCILE_AFTER)
         deliveries = Deliveries(control, engine_id=engine_id, owner=owner, lease=LEASE)
         self._serving = Serving(deliveries, self._executor.give_back)
-        bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, reception)
+        bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, listener_jobs)
         gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
-        desks: list[JobHandler] = [*bridge.handlers(), Completion(REGISTRY, control, reception, cancelling), gates]
+        desks: list[JobHandler] = [*bridge.handlers(), Completion(REGISTRY, control, listener_jobs, cancelling), gates]
         self._handlers = {desk.type: desk for desk in desks}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
-        messenger = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
-        self.pokes = (dispatcher.service.poke, messenger.service.poke)
-        leases = ExpiredLeases(control, frames, grace=GRACE)
-        sweep = Sweep(engine, frames, leases, deliveries, reconciler, every=timedelta(seconds=_EVERY))
+        message_delivery = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
+        self.pokes = (dispatcher.service.poke, message_delivery.service.poke)
+        expired = ExpiredLeases(control, frames, grace=GRACE)
+        sweep = Sweep(engine, frames, expired, deliveries, reconciler, every=timedelta(seconds=_EVERY))
         booted_at = loop.now
         stalls = StallDetector(
             control,
@@ -99,9 +99,9 @@ class Boot:
             caught_up_for=lambda: loop.now - booted_at,
         )
         self.services: tuple[Service, ...] = (
-            *(*frames.services, *heart.services, Relay(frames, JobResults(engine, frames)).service),
+            *(*frames.services, *leases.services, Relay(frames, JobResults(engine, frames)).service),
             *self._serving.services,
-            *(dispatcher.service, messenger.service, cancelling.service, reconciler.service),
+            *(dispatcher.service, message_delivery.service, cancelling.service, reconciler.service),
             *(GateRelay(control, engine, timeout=GATE_TIMEOUT, every=_EVERY).service, sweep.service, stalls.service),
         )
 

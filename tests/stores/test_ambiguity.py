@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.proxy import When, proxied
-from tests.support.worker_boot import Desk, one_verb, opened, quick
+from tests.support.worker_boot import LooplessWorker, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import verb_pool
@@ -35,7 +35,7 @@ T = TypeVar("T")
 BOOK = "INSERT INTO ledger (epoch) VALUES ($1)"
 
 
-async def effects(desk: Desk) -> int:
+async def effects(desk: LooplessWorker) -> int:
     row: Any = await desk.database.fetchrow(EFFECTS)
     return int(row[0])
 
@@ -126,7 +126,7 @@ async def test_a_session_that_is_terminated_inside_the_verb_is_run_again_in_the_
 
 
 async def test_a_worker_that_lost_its_session_and_its_frame_says_nothing(dsn: str) -> None:
-    registry_of: list[Desk] = []
+    registry_of: list[LooplessWorker] = []
 
     async def lose_everything(account: Account, call: Call) -> Account:
         (desk,) = registry_of
@@ -368,7 +368,7 @@ class WaitingFrames(Frames):
             raise
 
 
-async def missed(desk: Desk) -> None:
+async def missed(desk: LooplessWorker) -> None:
     """Return when the database was asked in vain what had happened."""
     assert isinstance(desk.frames, WaitingFrames)
     await desk.frames.missed.wait()
@@ -392,7 +392,7 @@ async def test_what_was_done_while_the_database_was_away_is_stored_when_it_is_ba
         await pause.reached.wait()
         proxy.go_away()
         with pytest.raises(StoreUnavailable):
-            await desk.heart.beat()
+            await desk.leases.beat()
         pause.may_go_on.set()
         await missed(desk)
         await proxy.come()

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.entries import Book, make_request
+from tests.support.entries import StoredEntry, make_request
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE, claimed, make_delivery, make_job, working
 from tests.support.proxy import Proxy, proxied
@@ -42,8 +42,8 @@ def cancelling(database: Database, engine: MemoryEngine | None = None, *, every:
     return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, every=every)
 
 
-async def started(database: Database, engine: MemoryEngine) -> Book:
-    book = await Book.open(database, attempts=1)
+async def started(database: Database, engine: MemoryEngine) -> StoredEntry:
+    book = await StoredEntry.open(database, attempts=1)
     await book.start((await engine.start(Start("kyc", {}))).instance_key)
     return book
 

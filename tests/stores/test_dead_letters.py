@@ -6,28 +6,28 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.mail import TENANT, Case, Mailroom, mailroom, make_message
+from tests.support.mail import TENANT, Case, InboxSetup, mailroom, make_message
 from verbworker.errors import NotFound, Refused, RequestConflict
 from verbworker.runbook.event import Kind, Status
 
 
 @pytest.fixture
-async def room(dsn: str) -> AsyncIterator[Mailroom]:
+async def room(dsn: str) -> AsyncIterator[InboxSetup]:
     async with mailroom(dsn) as room:
         yield room
 
 
-async def ended_case_with_letter(room: Mailroom) -> Case:
+async def ended_case_with_letter(room: InboxSetup) -> Case:
     """A case that ended before its message came."""
     case = await room.case()
     await room.end(case)
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     return case
 
 
 @pytest.mark.req("MSG-08", "EVT-06", "EVT-14")
-async def test_the_entry_says_why_its_message_was_not_delivered(room: Mailroom) -> None:
+async def test_the_entry_says_why_its_message_was_not_delivered(room: InboxSetup) -> None:
     case = await ended_case_with_letter(room)
     (detail,) = await room.told(case, Kind.CORRELATION_FAILED)
 
@@ -36,7 +36,7 @@ async def test_the_entry_says_why_its_message_was_not_delivered(room: Mailroom) 
     assert detail["letter_id"] == str((await room.letter()).letter_id)
 
 
-async def test_a_failed_message_does_not_change_the_entry_of_its_case(room: Mailroom) -> None:
+async def test_a_failed_message_does_not_change_the_entry_of_its_case(room: InboxSetup) -> None:
     case = await ended_case_with_letter(room)
     entry = await room.runbook.entry(case.entry_id)
 
@@ -44,50 +44,50 @@ async def test_a_failed_message_does_not_change_the_entry_of_its_case(room: Mail
     assert entry.status is Status.COMPLETED
 
 
-async def test_the_entry_that_the_sender_named_is_told_though_its_key_is_wrong(room: Mailroom) -> None:
+async def test_the_entry_that_the_sender_named_is_told_though_its_key_is_wrong(room: InboxSetup) -> None:
     case = await room.case()
     await room.put(make_message(correlation_key="wrong", entry_id=str(case.entry_id)))
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert [detail["code"] for detail in await room.told(case, Kind.CORRELATION_FAILED)] == ["no_case"]
 
 
-async def test_another_tenants_entry_is_told_nothing(room: Mailroom) -> None:
+async def test_another_tenants_entry_is_told_nothing(room: InboxSetup) -> None:
     foreign = await room.case("case-9", tenant="other")
     await room.put(make_message(correlation_key="wrong", entry_id=str(foreign.entry_id)))
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert await room.told(foreign, Kind.CORRELATION_FAILED) == []
     assert (await room.letter()).entry_id is None
 
 
-async def test_a_redelivered_message_is_due_as_another_delivery_with_a_fresh_time(room: Mailroom) -> None:
+async def test_a_redelivered_message_is_due_as_another_delivery_with_a_fresh_time(room: InboxSetup) -> None:
     await ended_case_with_letter(room)
     again = await room.case()
     letter = await room.letter()
     await room.letters.redeliver(letter.letter_id, TENANT, by="ann", reason="the case was opened anew")
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert list(room.engine.published) == ["acme/m-1/1"]
     assert await room.consume(again) is not None
 
 
-async def test_a_message_may_be_redelivered_under_another_key(room: Mailroom) -> None:
+async def test_a_message_may_be_redelivered_under_another_key(room: InboxSetup) -> None:
     case = await room.case()
     await room.put(make_message(correlation_key="case-l"))
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     letter = await room.letter()
     await room.letters.redeliver(letter.letter_id, TENANT, by="ann", reason="a typo", key="case-1")
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert [signal.correlation_key for signal in room.engine.published.values()] == ["case-1"]
     assert await room.consume(case) is not None
 
 
-async def test_a_letter_is_resolved_once_and_the_second_hears_by_whom(room: Mailroom) -> None:
+async def test_a_letter_is_resolved_once_and_the_second_hears_by_whom(room: InboxSetup) -> None:
     await ended_case_with_letter(room)
     letter = await room.letter()
     await room.letters.discard(letter.letter_id, TENANT, by="ann", reason="sent by mistake")
@@ -98,7 +98,7 @@ async def test_a_letter_is_resolved_once_and_the_second_hears_by_whom(room: Mail
     assert await room.state() == "discarded"
 
 
-async def test_of_many_who_decide_at_once_one_does(room: Mailroom) -> None:
+async def test_of_many_who_decide_at_once_one_does(room: InboxSetup) -> None:
     await ended_case_with_letter(room)
     letter = await room.letter()
     answers = await asyncio.gather(
@@ -112,18 +112,18 @@ async def test_of_many_who_decide_at_once_one_does(room: Mailroom) -> None:
     assert (await room.state(), resolved.state) in (("received", "redelivered"), ("discarded", "discarded"))
 
 
-async def test_a_message_that_fails_again_has_a_letter_of_its_own(room: Mailroom) -> None:
+async def test_a_message_that_fails_again_has_a_letter_of_its_own(room: InboxSetup) -> None:
     case = await ended_case_with_letter(room)
     first = await room.letter()
     await room.letters.redeliver(first.letter_id, TENANT, by="ann", reason="try")
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     second = await room.letter()
 
     assert (second.letter_id != first.letter_id, second.generation) == (True, 1)
     assert len(await room.told(case, Kind.CORRELATION_FAILED)) == 2
 
 
-async def test_another_tenants_letter_does_not_exist(room: Mailroom) -> None:
+async def test_another_tenants_letter_does_not_exist(room: InboxSetup) -> None:
     await ended_case_with_letter(room)
     letter = await room.letter()
 
@@ -135,7 +135,7 @@ async def test_another_tenants_letter_does_not_exist(room: Mailroom) -> None:
 
 
 @pytest.mark.req("X-27", "ING-06")
-async def test_what_cannot_be_read_leaves_one_letter_however_often_it_is_sent(room: Mailroom) -> None:
+async def test_what_cannot_be_read_leaves_one_letter_however_often_it_is_sent(room: InboxSetup) -> None:
     for _ in range(3):
         with pytest.raises(Refused):
             await room.ingress.read(b'{"message_id": 7}', tenant_id=TENANT, sent_by="portal")
@@ -145,7 +145,7 @@ async def test_what_cannot_be_read_leaves_one_letter_however_often_it_is_sent(ro
     assert "correlation_key is missing" in letter.reason
 
 
-async def test_what_could_not_be_read_can_only_be_discarded(room: Mailroom) -> None:
+async def test_what_could_not_be_read_can_only_be_discarded(room: InboxSetup) -> None:
     with pytest.raises(Refused):
         await room.ingress.read(b"no", tenant_id=TENANT, sent_by="portal")
     letter = await room.letter()
@@ -156,12 +156,12 @@ async def test_what_could_not_be_read_can_only_be_discarded(room: Mailroom) -> N
     assert await room.letters.list(TENANT) == []
 
 
-async def test_a_message_that_was_given_up_and_read_after_all_needs_nobody(room: Mailroom) -> None:
+async def test_a_message_that_was_given_up_and_read_after_all_needs_nobody(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     letter = await room.letter()
     read = await room.consume(case)
     (lifted,) = await room.letters.list(TENANT, resolved=True)
@@ -170,21 +170,21 @@ async def test_a_message_that_was_given_up_and_read_after_all_needs_nobody(room:
     assert (read is not None, lifted.state, await room.state()) == (True, "consumed", "consumed")
 
 
-async def test_a_discarded_message_is_not_read_any_more(room: Mailroom) -> None:
+async def test_a_discarded_message_is_not_read_any_more(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.letters.discard((await room.letter()).letter_id, TENANT, by="ann", reason="late")
 
     assert await room.consume(case) is None
 
 
-async def test_a_payload_is_not_in_a_letter_or_its_event(room: Mailroom) -> None:
+async def test_a_payload_is_not_in_a_letter_or_its_event(room: InboxSetup) -> None:
     case = await room.case()
     await room.end(case)
     await room.put(make_message(payload={"passport": "P-1234567"}))
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert "P-1234567" not in f"{await room.letter()} {await room.told(case, Kind.CORRELATION_FAILED)}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.ledger import Account
-from tests.support.worker_boot import OTHER, Desk, beside, one_verb, opened, quick
+from tests.support.worker_boot import OTHER, LooplessWorker, beside, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.errors import StoreUnavailable, TransientExternal
 from verbworker.job.failpoint import Point
@@ -269,7 +269,7 @@ async def test_a_reaper_goes_on_after_the_database_was_away(dsn: str) -> None:
         assert await _goes_on(Archiver(desk.frames, every=timedelta(milliseconds=1)), desk.frames)
 
 
-async def _archived(desk: Desk) -> int:
+async def _archived(desk: LooplessWorker) -> int:
     row: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.job_frame_archive")
     return int(row[0])
 

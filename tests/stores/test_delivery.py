@@ -6,25 +6,25 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.mail import KEY, TENANT, Mailroom, mailroom, make_message
+from tests.support.mail import KEY, TENANT, InboxSetup, mailroom, make_message
 from verbworker.engine.protocol import Signal, Variables
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.runbook.event import Kind
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.messages.ingress import Answered, MessageCounter
+from verbworker.work.messages.ingress import Answered, ImmediateDelivery
 
 
 @pytest.fixture
-async def room(dsn: str) -> AsyncIterator[Mailroom]:
+async def room(dsn: str) -> AsyncIterator[InboxSetup]:
     async with mailroom(dsn) as room:
         yield room
 
 
 @pytest.mark.req("MSG-04", "MSG-09", "ING-04", "ING-09")
-async def test_a_message_is_published_with_its_time_its_id_and_no_variables(room: Mailroom) -> None:
+async def test_a_message_is_published_with_its_time_its_id_and_no_variables(room: InboxSetup) -> None:
     await room.case()
     await room.put(ttl=timedelta(minutes=2))
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert list(room.engine.published.values()) == [
         Signal("documents-received", KEY, "acme/m-1/0", 120_000, variables={})
@@ -33,27 +33,27 @@ async def test_a_message_is_published_with_its_time_its_id_and_no_variables(room
 
 
 @pytest.mark.req("X-11", "MSG-04")
-async def test_an_early_message_waits_for_the_case_that_has_no_key_yet(room: Mailroom) -> None:
+async def test_an_early_message_waits_for_the_case_that_has_no_key_yet(room: InboxSetup) -> None:
     case = await room.case("not-yet")
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     before = dict(room.engine.published)
     await room.give_key(case, KEY)
     await room.hurry()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert (before, list(room.engine.published)) == ({}, ["acme/m-1/0"])
 
 
 @pytest.mark.req("MSG-07", "X-13", "X-28")
 async def test_a_message_that_no_case_ever_waits_for_becomes_a_dead_letter_when_its_time_is_over(
-    room: Mailroom,
+    room: InboxSetup,
 ) -> None:
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     before = await room.state()
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     letter = await room.letter()
 
     assert (before, letter.code, letter.reason) == ("received", "no_case", "no case waits for it")
@@ -61,102 +61,102 @@ async def test_a_message_that_no_case_ever_waits_for_becomes_a_dead_letter_when_
 
 
 @pytest.mark.req("MSG-07", "X-13")
-async def test_a_key_of_two_cases_is_a_dead_letter_at_once(room: Mailroom) -> None:
+async def test_a_key_of_two_cases_is_a_dead_letter_at_once(room: InboxSetup) -> None:
     await room.case()
     await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert ((await room.letter()).code, room.engine.published) == ("several", {})
 
 
-async def test_a_key_that_two_tenants_use_is_published_for_neither(room: Mailroom) -> None:
+async def test_a_key_that_two_tenants_use_is_published_for_neither(room: InboxSetup) -> None:
     await room.case()
     await room.case(tenant="other")
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert ((await room.letter()).code, room.engine.published) == ("several", {})
 
 
-async def test_another_tenants_case_gets_nothing(room: Mailroom) -> None:
+async def test_another_tenants_case_gets_nothing(room: InboxSetup) -> None:
     await room.case(tenant="other")
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert (await room.state(), room.engine.published) == ("received", {})
 
 
 @pytest.mark.req("ING-08")
-async def test_a_name_that_no_verb_takes_is_a_dead_letter_at_once(room: Mailroom) -> None:
+async def test_a_name_that_no_verb_takes_is_a_dead_letter_at_once(room: InboxSetup) -> None:
     await room.put(make_message(message_name="documents-recieved"))
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert (await room.letter()).code == "unknown_name"
 
 
-async def test_a_verb_that_does_not_take_the_message_is_no_addressee(room: Mailroom) -> None:
+async def test_a_verb_that_does_not_take_the_message_is_no_addressee(room: InboxSetup) -> None:
     await room.case(verb="shop.order")
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert await room.state() == "received"
 
 
 @pytest.mark.req("X-11")
-async def test_what_is_published_and_not_read_in_time_becomes_a_dead_letter(room: Mailroom) -> None:
+async def test_what_is_published_and_not_read_in_time_becomes_a_dead_letter(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert (await room.letter()).code == "expired"
     assert [detail["code"] for detail in await room.told(case, Kind.CORRELATION_FAILED)] == ["expired"]
 
 
-async def test_a_message_whose_case_ends_unread_does_not_wait_for_its_time(room: Mailroom) -> None:
+async def test_a_message_whose_case_ends_unread_does_not_wait_for_its_time(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.end(case)
-    await room.messenger.tidy()
-    await room.messenger.drain()
+    await room.message_delivery.tidy()
+    await room.message_delivery.drain()
 
     assert (await room.letter()).reason == "its case ended before it was read"
 
 
-async def test_messages_of_one_key_are_published_in_the_order_they_came(room: Mailroom) -> None:
+async def test_messages_of_one_key_are_published_in_the_order_they_came(room: InboxSetup) -> None:
     await room.case()
     for number in range(6):
         await room.put(make_message(message_id=f"m-{number}"))
-    while await room.messenger.drain():
+    while await room.message_delivery.drain():
         pass
 
     assert list(room.engine.published) == [f"acme/m-{number}/0" for number in range(6)]
 
 
 @pytest.mark.parametrize("fault", ["drop", "refuse", "lose_answer"])
-async def test_an_engine_that_is_away_delays_a_message_and_loses_or_doubles_none(room: Mailroom, fault: str) -> None:
+async def test_an_engine_that_is_away_delays_a_message_and_loses_or_doubles_none(room: InboxSetup, fault: str) -> None:
     case = await room.case()
     await room.put()
     getattr(room.engine, fault)("publish", 3)
     for _ in range(4):
         await room.hurry()
-        await room.messenger.drain()
+        await room.message_delivery.drain()
 
     assert list(room.engine.published) == ["acme/m-1/0"]
     assert await room.state() == "published"
     assert await room.consume(case) is not None
 
 
-async def test_a_matched_message_outlives_its_time_while_the_engine_is_away(room: Mailroom) -> None:
+async def test_a_matched_message_outlives_its_time_while_the_engine_is_away(room: InboxSetup) -> None:
     await room.case()
     await room.put()
     room.engine.drop("publish", 1)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.hurry(over=True)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert await room.state() == "published"
 
@@ -172,8 +172,8 @@ async def test_what_the_engine_will_never_take_is_a_dead_letter(dsn: str) -> Non
     async with mailroom(dsn) as room:
         await room.case()
         await room.put()
-        room.messenger._engine = Refusing("engine-1")
-        await room.messenger.drain()
+        room.message_delivery._engine = Refusing("engine-1")
+        await room.message_delivery.drain()
 
         assert ((await room.letter()).code, (await room.letter()).reason) == (
             "refused",
@@ -181,11 +181,11 @@ async def test_what_the_engine_will_never_take_is_a_dead_letter(dsn: str) -> Non
         )
 
 
-async def test_many_messengers_publish_each_message_once(room: Mailroom) -> None:
+async def test_many_messengers_publish_each_message_once(room: InboxSetup) -> None:
     for number in range(30):
         await room.case(f"case-{number}")
         await room.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
-    await asyncio.gather(*(room.messenger.drain() for _ in range(6)))
+    await asyncio.gather(*(room.message_delivery.drain() for _ in range(6)))
 
     assert len(room.engine.published) == 30
 
@@ -194,8 +194,8 @@ async def test_a_poked_messenger_delivers_without_waiting(dsn: str) -> None:
     async with mailroom(dsn) as room:
         await room.case()
         async with asyncio.TaskGroup() as tasks:
-            room.messenger.service._every = 3600
-            running = tasks.create_task(room.messenger.service.run())
+            room.message_delivery.service._every = 3600
+            running = tasks.create_task(room.message_delivery.service.run())
             await room.ingress.take(make_message(), sent_by="tests")
             await room.engine.until(lambda: bool(room.engine.published))
             running.cancel()
@@ -221,13 +221,13 @@ class Waiting(MemoryEngine):
         return self.answer
 
 
-def counter_with(room: Mailroom, engine: Waiting) -> MessageCounter:
+def counter_with(room: InboxSetup, engine: Waiting) -> ImmediateDelivery:
     room.counter._engine = engine
     return room.counter
 
 
 @pytest.mark.req("MSG-05")
-async def test_a_message_is_handed_over_to_a_case_that_waits(room: Mailroom) -> None:
+async def test_a_message_is_handed_over_to_a_case_that_waits(room: InboxSetup) -> None:
     case = await room.case()
     counter = counter_with(room, Waiting(7))
     answer = await counter.hand_over(make_message(), sent_by="tests")
@@ -237,7 +237,7 @@ async def test_a_message_is_handed_over_to_a_case_that_waits(room: Mailroom) -> 
 
 
 @pytest.mark.req("MSG-05", "MSG-08")
-async def test_a_case_that_does_not_wait_now_is_told_that_a_message_came(room: Mailroom) -> None:
+async def test_a_case_that_does_not_wait_now_is_told_that_a_message_came(room: InboxSetup) -> None:
     case = await room.case()
     answer = await counter_with(room, Waiting(None)).hand_over(make_message(), sent_by="tests")
 
@@ -245,7 +245,7 @@ async def test_a_case_that_does_not_wait_now_is_told_that_a_message_came(room: M
     assert [detail["code"] for detail in await room.told(case, Kind.CORRELATION_FAILED)] == ["no_case"]
 
 
-async def test_a_sender_may_try_again_under_the_same_id(room: Mailroom) -> None:
+async def test_a_sender_may_try_again_under_the_same_id(room: InboxSetup) -> None:
     await room.case()
     engine = Waiting(None)
     counter = counter_with(room, engine)
@@ -258,7 +258,7 @@ async def test_a_sender_may_try_again_under_the_same_id(room: Mailroom) -> None:
     assert (letter.state, letter.resolved_by) == ("redelivered", "portal")
 
 
-async def test_a_message_that_was_handed_over_is_not_handed_over_again(room: Mailroom) -> None:
+async def test_a_message_that_was_handed_over_is_not_handed_over_again(room: InboxSetup) -> None:
     await room.case()
     engine = Waiting(7)
     counter = counter_with(room, engine)
@@ -267,30 +267,30 @@ async def test_a_message_that_was_handed_over_is_not_handed_over_again(room: Mai
     assert (answers, engine.handed) == ([Answered(is_delivered=True)] * 2, [KEY])
 
 
-async def test_when_the_answer_is_lost_the_message_is_kept_and_nobody_sends_it_at_once(room: Mailroom) -> None:
+async def test_when_the_answer_is_lost_the_message_is_kept_and_nobody_sends_it_at_once(room: InboxSetup) -> None:
     await room.case()
     answer = await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(
         make_message(), sent_by="tests"
     )
 
     assert (answer.is_kept, await room.state()) == (True, "received")
-    assert await room.messenger.drain() == 0
+    assert await room.message_delivery.drain() == 0
 
 
-async def test_a_kept_message_that_the_case_did_read_is_not_sent_again(room: Mailroom) -> None:
+async def test_a_kept_message_that_the_case_did_read_is_not_sent_again(room: InboxSetup) -> None:
     case = await room.case()
     await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
     await room.consume(case)
     await room.hurry()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert room.engine.published == {}
 
 
-async def test_a_kept_message_that_nobody_read_is_published(room: Mailroom) -> None:
+async def test_a_kept_message_that_nobody_read_is_published(room: InboxSetup) -> None:
     await room.case()
     await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
     await room.hurry()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert list(room.engine.published) == ["acme/m-1/0"]

@@ -318,14 +318,14 @@ async def test_variables_that_are_not_json_are_refused(engine: EmbeddedEngine) -
 
 @pytest.mark.req("TOK-19", "EVO-18")
 async def test_ended_instances_are_kept_for_a_while_and_then_forgotten(dsn: str) -> None:
-    async with embedded(dsn, clockwork=False) as engine:
+    async with embedded(dsn, run_timers=False) as engine:
         instance = await running(engine, line("a"), x=1)
         (job,) = await take(engine, "a")
         await engine.complete(job.key, {})
         kept = await value(dsn, "SELECT status FROM verbworker_engine.ended_instance WHERE instance_key = $1", instance)
-        swept = await engine.clockwork.sweep()
+        swept = await engine.timers.sweep()
         await EmbeddedPlace(dsn).moved(8 * 24 * 3600)
-        later = await engine.clockwork.sweep()
+        later = await engine.timers.sweep()
 
     assert kept == "completed"
     assert (swept, later) == (0, 1)

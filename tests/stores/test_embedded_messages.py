@@ -166,7 +166,7 @@ async def test_a_message_and_a_timer_at_the_same_moment_move_one_token(dsn: str)
     drawing = Drawing().start().gateway("eventBased", "first").catch("letter", message="docs")
     drawing.catch("late", timer="PT1H").task("read").end("end").flow("begin", "first", "letter", "read", "end")
     drawing.task("remind").end("reminded").flow("first", "late", "remind", "reminded")
-    async with embedded(dsn, clockwork=False) as quiet:
+    async with embedded(dsn, run_timers=False) as quiet:
         await quiet.deploy([Resource("p.bpmn", drawing.xml())])
         for number in range(30):
             await quiet.start(Start("p", {"corr_key": f"k-{number}"}))

@@ -15,7 +15,7 @@ from verbworker.stores.database import Database
 
 @pytest.fixture
 async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    async with embedded(dsn, clockwork=False) as engine:
+    async with embedded(dsn, run_timers=False) as engine:
         yield engine
 
 

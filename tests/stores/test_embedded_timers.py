@@ -39,7 +39,7 @@ async def made(dsn: str) -> tuple[int, int]:
 @pytest.mark.req("EVO-17", "EVO-22", "TOK-14", "TOK-17")
 @pytest.mark.parametrize("many", [1000, pytest.param(10_000, marks=pytest.mark.long)])
 async def test_timers_that_are_due_at_once_fire_once_each_over_several_processes(dsn: str, many: int) -> None:
-    async with embedded(dsn, clockwork=False) as quiet:
+    async with embedded(dsn, run_timers=False) as quiet:
         await deploy(quiet)
         for _ in range(many // 100):
             await asyncio.gather(*(quiet.start(Start("p", {})) for _ in range(100)))
@@ -71,7 +71,7 @@ async def test_a_timer_that_fell_due_while_everything_was_down_fires_on_start(ds
 
 
 async def test_timers_that_can_never_fire_do_not_keep_others_from_it(dsn: str) -> None:
-    async with embedded(dsn, clockwork=False) as quiet:
+    async with embedded(dsn, run_timers=False) as quiet:
         await deploy(quiet)
         started = await quiet.start(Start("p", {}))
     strays = "SELECT 1 + i, $1, now() FROM generate_series(1, 250) AS i"
@@ -89,7 +89,7 @@ async def test_timers_that_can_never_fire_do_not_keep_others_from_it(dsn: str) -
 async def test_an_instance_that_cannot_be_read_holds_up_no_other_timer(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with embedded(dsn, clockwork=False) as quiet:
+    async with embedded(dsn, run_timers=False) as quiet:
         await deploy(quiet)
         poison = await quiet.start(Start("p", {}))
         whole = await quiet.start(Start("p", {}))

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support import worker_boot as rooms
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from tests.support.gate_cases import TENANT, hall_registry, memory
 from tests.support.gate_cases import opened as opened_hall
@@ -46,16 +46,16 @@ def reconciler(database: Database, engine: MemoryEngine, after: timedelta = NOW)
     return Reconciler(database, engine, Cancellation(database, dispatches, engine), after=after)
 
 
-async def end(book: Book, kind: Kind = Kind.CANCELLED) -> None:
+async def end(book: StoredEntry, kind: Kind = Kind.CANCELLED) -> None:
     detail = {} if kind is Kind.CANCELLED else {"result": "ok"}
     async with book.database.transaction() as connection:
         await book.runbook.end_in(connection, book.entry_id, outcome=None, detail=detail, kind=kind)
 
 
-async def begun(database: Database, engine: MemoryEngine, kind: str = "kyc.check") -> tuple[Book, int]:
+async def begun(database: Database, engine: MemoryEngine, kind: str = "kyc.check") -> tuple[StoredEntry, int]:
     """An entry whose engine instance stands at one job."""
     engine.line("kyc", [kind, "kyc.other"])
-    book = await Book.open(database, attempts=1)
+    book = await StoredEntry.open(database, attempts=1)
     variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
     await book.start(started.instance_key)
@@ -146,7 +146,7 @@ async def test_the_last_listener_of_a_completed_entry_lets_its_instance_end(data
 async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [PARK, COMPLETE])
-    book = await Book.open(database, attempts=1)
+    book = await StoredEntry.open(database, attempts=1)
     variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
     await book.start(started.instance_key)

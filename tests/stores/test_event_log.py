@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from verbworker.dev.event_log import EventLog
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
@@ -18,13 +18,16 @@ async def database(dsn: str) -> AsyncIterator[Database]:
         yield database
 
 
-async def fire(book: Book, name: str) -> None:
+async def fire(book: StoredEntry, name: str) -> None:
     await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=name, detail={"name": name})
 
 
 @pytest.mark.req("EVT-16")
 async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Database) -> None:
-    ann, bob = await Book.open(database, sentence="Ann's case"), await Book.open(database, sentence="Bob's case")
+    ann, bob = (
+        await StoredEntry.open(database, sentence="Ann's case"),
+        await StoredEntry.open(database, sentence="Bob's case"),
+    )
     ticker = EventLog(Runbook(database), "default")
     await fire(ann, "a day")
     await fire(bob, "a week")
@@ -41,7 +44,7 @@ async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Da
 
 
 async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_told(database: Database) -> None:
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
     await fire(book, "before")
     ticker = EventLog(Runbook(database), "default")
     await ticker.skip()
@@ -51,7 +54,7 @@ async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_to
 
 
 async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Database) -> None:
-    slow, quick = await Book.open(database), await Book.open(database)
+    slow, quick = await StoredEntry.open(database), await StoredEntry.open(database)
     ticker = EventLog(Runbook(database), "default")
     async with database.transaction() as connection:
         await slow.runbook.append_in(connection, slow.entry_id, Kind.TIMER_FIRED, once="s", detail={"name": "slow"})
@@ -63,7 +66,7 @@ async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Dat
 
 
 async def test_another_tenants_runbook_is_not_told(database: Database) -> None:
-    book = await Book.open(database, tenant_id="others")
+    book = await StoredEntry.open(database, tenant_id="others")
     await fire(book, "a day")
 
     assert await EventLog(Runbook(database), "default").news() == []

@@ -84,8 +84,8 @@ class Room:
     database: Database
     engine: MemoryEngine
     bridge: Bridge
-    reception: ListenerJobs
-    messenger: MessageDelivery
+    listener_jobs: ListenerJobs
+    message_delivery: MessageDelivery
     inbox: Inbox
     runbook: Runbook
     first: Job
@@ -101,17 +101,19 @@ class Room:
         return await self.take(PARK, self.first.process_instance_key)
 
     async def park(self, job: Job) -> None:
-        await self.reception.receive(job, self.bridge.park)
+        await self.listener_jobs.receive(job, self.bridge.park)
 
     async def unpark(self, park: Job) -> None:
         """The wait of a job has ended."""
         job = await self.take(UNPARK, self.first.process_instance_key)
-        await self.reception.receive(replace(job, element_instance_key=park.element_instance_key), self.bridge.unpark)
+        await self.listener_jobs.receive(
+            replace(job, element_instance_key=park.element_instance_key), self.bridge.unpark
+        )
 
     async def send(self, message_id: str) -> None:
         message = Message(message_name=NAME, message_id=message_id, correlation_key="7", tenant_id=TENANT)
         await self.inbox.receive(message, sent_by="tests", ttl=timedelta(minutes=5))
-        await self.messenger.drain()
+        await self.message_delivery.drain()
 
     def sent(self) -> list[str]:
         """What the engine got, since it was asked last."""
@@ -149,15 +151,15 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
     )
     inbox = Inbox(database, engine_id="memory", owner=uuid4())
     dispatches = Dispatches(database, engine_id="memory", owner=uuid4())
-    reception = ListenerJobs(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
-    bridge = Bridge(verbs, database, Deployments(database, engine_id="memory"), inbox, reception)
-    messenger = MessageDelivery(verbs, inbox, DeadLetters(database), engine)
+    listener_jobs = ListenerJobs(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
+    bridge = Bridge(verbs, database, Deployments(database, engine_id="memory"), inbox, listener_jobs)
+    message_delivery = MessageDelivery(verbs, inbox, DeadLetters(database), engine)
     async with counter(database, verbs, engine) as callers:
         await callers.router.invoke('(mail.case :number "7")', caller=asking())
         await callers.dispatcher.drain()
         (job,) = await engine.activate(Ask(PARK, "tests", 60_000, RESERVED), 1, 0)
         first = replace(job, element_id="wait")
-        room = Room(database, engine, bridge, reception, messenger, inbox, Runbook(database), first)
+        room = Room(database, engine, bridge, listener_jobs, message_delivery, inbox, Runbook(database), first)
         await room.park(first)
         await room.send("one")
         assert room.sent() == ["one"]
@@ -168,14 +170,14 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
 async def test_a_late_report_of_an_event_that_the_engine_lost_is_not_believed(room: Room) -> None:
     again = await room.anew()
     await room.park(again)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     wait = again.element_instance_key
     told = await room.take(UNPARK, room.first.process_instance_key)
     late = replace(told, activated_ms=told.activated_ms - 60_000, element_instance_key=wait)
 
-    await room.reception.receive(replace(late, key=late.key + 1000), room.bridge.unpark)
+    await room.listener_jobs.receive(replace(late, key=late.key + 1000), room.bridge.unpark)
     before = await room.open_waits()
-    await room.reception.receive(late, room.bridge.unpark)
+    await room.listener_jobs.receive(late, room.bridge.unpark)
 
     assert before == [wait], "the worker was suspended, and the engine lost the job meanwhile"
     assert await room.open_waits() == [], "the engine still has this one"
@@ -184,7 +186,7 @@ async def test_a_late_report_of_an_event_that_the_engine_lost_is_not_believed(ro
 async def test_a_message_that_the_engine_forgot_is_sent_again_and_read_once(room: Room) -> None:
     again = await room.anew()
     await room.park(again)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     sent = room.sent()
     await room.send("two")
     await room.unpark(again)
@@ -198,7 +200,7 @@ async def test_a_message_is_not_sent_again_once_its_wait_is_over(room: Room) -> 
     again = await room.anew()
     await room.park(again)
     await room.unpark(again)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
 
     assert room.sent() == []
 
@@ -206,12 +208,12 @@ async def test_a_message_is_not_sent_again_once_its_wait_is_over(room: Room) -> 
 async def test_a_message_is_sent_again_until_the_engine_has_it(room: Room) -> None:
     await room.park(await room.anew())
     room.engine.drop("publish", 1)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     sent = room.sent()
     await room.database.execute("UPDATE verbworker.inbox_message SET resend_at = clock_timestamp()")
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     again = room.sent()
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
 
     assert (sent, again, room.sent()) == ([], ["one"], [])
 
@@ -220,7 +222,7 @@ async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(room: Room
     back = replace(await room.anew(), element_instance_key=room.first.element_instance_key)
     await room.park(back)
     waits = await room.open_waits()
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     sent = room.sent()
     await room.unpark(back)
 
@@ -232,7 +234,7 @@ async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(room: Room
 
 async def test_a_late_delivery_of_a_listener_that_is_gone_sends_nothing(room: Room) -> None:
     await room.park(room.first)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
 
     assert room.sent() == []
     assert await room.open_waits() == []
@@ -242,7 +244,7 @@ async def test_a_late_delivery_of_a_listener_that_is_gone_sends_nothing(room: Ro
 async def test_where_it_may_be_another_visit_the_next_message_is_read(room: Room) -> None:
     again = await room.anew()
     await room.park(again)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     sent = room.sent()
     await room.send("two")
     await room.unpark(again)
@@ -255,7 +257,7 @@ async def test_a_wait_that_is_entered_once_is_the_same_whatever_a_branch_wrote_m
     payload = str(room.first.variables[PAYLOAD]).replace('"7"', '"8"')
     again = replace(await room.anew(), variables={**room.first.variables, PAYLOAD: payload})
     await room.park(again)
-    await room.messenger.tidy()
+    await room.message_delivery.tidy()
     sent = room.sent()
     await room.unpark(again)
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.gate_cases import GATE, TENANT, Hall, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Start
 from verbworker.job.job import PAYLOAD, Job
@@ -75,7 +75,7 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[Hall]:
+async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
     registry = hall_registry(gate=Gate(GATE, "task_1", ("approve", "reject"), "reviewer"))
@@ -83,7 +83,7 @@ async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[Hall]:
         yield hall
 
 
-async def deploy(hall: Hall, content: bytes) -> None:
+async def deploy(hall: GateSetup, content: bytes) -> None:
     """Record what was deployed."""
     await hall.database.execute(
         "INSERT INTO verbworker.process_deployment (engine_id, definition_key, process_id, version, verb, resource,"
@@ -93,7 +93,7 @@ async def deploy(hall: Hall, content: bytes) -> None:
     )
 
 
-async def asked(hall: Hall) -> tuple[HumanGate, Job]:
+async def asked(hall: GateSetup) -> tuple[HumanGate, Job]:
     """An entry that stands at its gate, and the task."""
     entry_id = await hall.ask()
     job = await hall.task()
@@ -101,19 +101,19 @@ async def asked(hall: Hall) -> tuple[HumanGate, Job]:
     return await hall.gate(entry_id), job
 
 
-async def anew(hall: Hall, job: Job, **changes: object) -> Job:
+async def anew(hall: GateSetup, job: Job, **changes: object) -> Job:
     """The same task under another key, as a broker hands it out that lost its last records."""
     await hall.engine.start(Start("hall-review", {**job.variables, **changes}))
     return replace(await hall.task(), process_instance_key=job.process_instance_key)
 
 
-async def gates(hall: Hall, gate: HumanGate) -> list[HumanGate]:
+async def gates(hall: GateSetup, gate: HumanGate) -> list[HumanGate]:
     return await hall.gates.list(TENANT, entry_id=gate.entry_id, closed=True)
 
 
 @pytest.mark.parametrize("content", [LINE, LOOP_WITH_STEP])
 async def test_a_decision_is_told_again_to_a_task_that_got_another_key(
-    hall: Hall, engine: MemoryEngine, content: bytes
+    hall: GateSetup, engine: MemoryEngine, content: bytes
 ) -> None:
     await deploy(hall, content)
     gate, job = await asked(hall)
@@ -128,7 +128,7 @@ async def test_a_decision_is_told_again_to_a_task_that_got_another_key(
 
 
 async def test_a_decision_that_found_its_task_gone_is_told_to_the_task_that_replaced_it(
-    hall: Hall, engine: MemoryEngine
+    hall: GateSetup, engine: MemoryEngine
 ) -> None:
     await deploy(hall, LINE)
     gate, job = await asked(hall)
@@ -145,7 +145,9 @@ async def test_a_decision_that_found_its_task_gone_is_told_to_the_task_that_repl
     assert (told.verdict.answer, engine.jobs[again.key].state) == ("completed", JobState.COMPLETED)
 
 
-async def test_an_open_gate_stays_the_same_when_its_task_gets_another_key(hall: Hall, engine: MemoryEngine) -> None:
+async def test_an_open_gate_stays_the_same_when_its_task_gets_another_key(
+    hall: GateSetup, engine: MemoryEngine
+) -> None:
     await deploy(hall, LINE)
     gate, job = await asked(hall)
     again = await anew(hall, job)
@@ -159,7 +161,7 @@ async def test_an_open_gate_stays_the_same_when_its_task_gets_another_key(hall: 
 
 
 @pytest.mark.parametrize("content", [FORK, LOOP, LOOP_BY_ERROR, None])
-async def test_where_it_may_be_another_visit_the_person_is_asked(hall: Hall, content: bytes | None) -> None:
+async def test_where_it_may_be_another_visit_the_person_is_asked(hall: GateSetup, content: bytes | None) -> None:
     if content is not None:
         await deploy(hall, content)
     gate, job = await asked(hall)
@@ -172,7 +174,7 @@ async def test_where_it_may_be_another_visit_the_person_is_asked(hall: Hall, con
 
 @pytest.mark.parametrize("content", [LINE, BESIDE_BRANCH])
 async def test_a_task_that_is_entered_once_is_the_same_visit_whatever_a_branch_wrote_meanwhile(
-    hall: Hall, engine: MemoryEngine, content: bytes
+    hall: GateSetup, engine: MemoryEngine, content: bytes
 ) -> None:
     await deploy(hall, content)
     gate, job = await asked(hall)
@@ -185,7 +187,7 @@ async def test_a_task_that_is_entered_once_is_the_same_visit_whatever_a_branch_w
     assert engine.jobs[again.key].state is JobState.COMPLETED
 
 
-async def test_another_payload_is_another_visit(hall: Hall) -> None:
+async def test_another_payload_is_another_visit(hall: GateSetup) -> None:
     await deploy(hall, LOOP_WITH_STEP)
     gate, job = await asked(hall)
     await hall.decide(gate)
@@ -196,7 +198,7 @@ async def test_another_payload_is_another_visit(hall: Hall) -> None:
     assert len(await gates(hall, gate)) == 2
 
 
-async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(hall: GateSetup, engine: MemoryEngine) -> None:
     await deploy(hall, LINE)
     gate, job = await asked(hall)
     again = await anew(hall, job)
@@ -209,7 +211,7 @@ async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(hall: Hall, 
     assert kept.job_key == again.key
 
 
-async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(hall: Hall) -> None:
+async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(hall: GateSetup) -> None:
     gate, job = await asked(hall)
     await hall.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
 
@@ -220,7 +222,7 @@ async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(hall: 
     assert await hall.status(gate.entry_id) is Status.PARKED
 
 
-async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(hall: GateSetup, engine: MemoryEngine) -> None:
     gate, job = await asked(hall)
     await hall.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
     await engine.complete(job.key, {})
@@ -230,7 +232,7 @@ async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(hall: Ha
     assert [one.closed_as for one in await gates(hall, gate)] == ["gone"]
 
 
-async def test_a_gate_moves_to_a_key_that_another_case_had(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_gate_moves_to_a_key_that_another_case_had(hall: GateSetup, engine: MemoryEngine) -> None:
     await deploy(hall, LINE)
     gate, job = await asked(hall)
     other, its = await asked(hall)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import worker_boot as rooms
 from tests.support.eventually import eventually
-from tests.support.gate_cases import GATE, TENANT, Hall, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, memory, opened
 from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
@@ -42,7 +42,7 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[Hall]:
+async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
     async with opened(database, engine, hall_registry(gate=AT_TASK_1)) as hall:
         yield hall
 
@@ -51,7 +51,7 @@ async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[Hall]:
 
 
 @pytest.mark.req("WAIT-01", "EVT-03", "COR-08")
-async def test_a_user_task_parks_its_entry_at_a_gate(hall: Hall) -> None:
+async def test_a_user_task_parks_its_entry_at_a_gate(hall: GateSetup) -> None:
     gate = await hall.parked()
 
     assert (gate.gate, gate.reason, gate.decisions) == (GATE, "Awaiting reviewer", ("approve", "reject"))
@@ -67,7 +67,7 @@ async def test_a_user_task_parks_its_entry_at_a_gate(hall: Hall) -> None:
 
 
 @pytest.mark.req("WAIT-04")
-async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: Hall, engine: MemoryEngine) -> None:
+async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
 
     assert engine.jobs[gate.job_key].state is JobState.ACTIVATED
@@ -75,7 +75,7 @@ async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: Hall,
 
 @pytest.mark.parametrize("what", ["new", "again", "foreign"])
 async def test_a_task_that_was_handed_out_for_seconds_comes_again_after_the_time_of_gates(
-    hall: Hall, engine: MemoryEngine, what: str
+    hall: GateSetup, engine: MemoryEngine, what: str
 ) -> None:
     await hall.ask()
     if what == "again":
@@ -90,7 +90,7 @@ async def test_a_task_that_was_handed_out_for_seconds_comes_again_after_the_time
 
 
 @pytest.mark.req("COR-08", "EVT-03")
-async def test_a_task_that_comes_again_only_says_that_it_still_waits(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_task_that_comes_again_only_says_that_it_still_waits(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
     engine.time_out(gate.job_key)
@@ -131,7 +131,7 @@ async def test_a_model_may_name_its_gate_itself(database: Database, engine: Memo
 
 
 @pytest.mark.req("WAIT-01")
-async def test_a_gate_says_whom_the_model_asks_and_until_when(hall: Hall) -> None:
+async def test_a_gate_says_whom_the_model_asks_and_until_when(hall: GateSetup) -> None:
     entry_id = await hall.ask()
     headers = {
         "io.camunda.zeebe:assignee": "anna",
@@ -172,7 +172,7 @@ async def stranger(job: Job, name: str) -> Job:
 @pytest.mark.parametrize(
     "name", ["unknown instance", "another instance", "another entry", "another tenant", "another process", "nothing"]
 )
-async def test_a_task_that_is_not_ours_is_left_alone(hall: Hall, engine: MemoryEngine, name: str) -> None:
+async def test_a_task_that_is_not_ours_is_left_alone(hall: GateSetup, engine: MemoryEngine, name: str) -> None:
     entry_id = await hall.ask()
     job = await hall.task()
     await hall.desk.serve(await stranger(job, name))
@@ -201,7 +201,7 @@ async def test_the_task_of_an_instance_that_was_cancelled_ends_it_instead_of_ask
         await engine.complete(job.key, {})
 
 
-async def test_a_late_task_of_an_entry_that_ended_leaves_no_open_gate(hall: Hall) -> None:
+async def test_a_late_task_of_an_entry_that_ended_leaves_no_open_gate(hall: GateSetup) -> None:
     entry_id = await hall.ask()
     job = await hall.task()
     async with hall.database.transaction() as connection:
@@ -212,7 +212,7 @@ async def test_a_late_task_of_an_entry_that_ended_leaves_no_open_gate(hall: Hall
     assert await hall.status(entry_id) is Status.COMPLETED
 
 
-async def test_the_first_task_of_an_instance_whose_starter_died_pins_it(hall: Hall, engine: MemoryEngine) -> None:
+async def test_the_first_task_of_an_instance_whose_starter_died_pins_it(hall: GateSetup, engine: MemoryEngine) -> None:
     entry_id = await hall.ask()
     await hall.database.execute(
         "UPDATE verbworker.workflow_instance SET instance_key = NULL, status = 'starting' WHERE entry_id = $1", entry_id
@@ -229,7 +229,7 @@ async def test_the_first_task_of_an_instance_whose_starter_died_pins_it(hall: Ha
 
 @pytest.mark.req("WAIT-05")
 async def test_a_gate_whose_task_was_gone_before_it_was_parked_is_closed_at_once(
-    hall: Hall, engine: MemoryEngine
+    hall: GateSetup, engine: MemoryEngine
 ) -> None:
     entry_id = await hall.ask()
     job = await hall.task()
@@ -244,7 +244,7 @@ async def test_a_gate_whose_task_was_gone_before_it_was_parked_is_closed_at_once
 
 
 async def test_a_desk_whose_database_is_away_asks_for_the_task_again_soon(
-    dsn: str, engine: MemoryEngine, hall: Hall
+    dsn: str, engine: MemoryEngine, hall: GateSetup
 ) -> None:
     entry_id = await hall.ask()
     job = await hall.task()
@@ -261,7 +261,7 @@ async def test_a_desk_whose_database_is_away_asks_for_the_task_again_soon(
 
 
 @pytest.mark.req("WAIT-02", "WAIT-04", "X-42", "PRX-34", "COR-08")
-async def test_a_decision_is_kept_and_lets_the_work_go_on(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_decision_is_kept_and_lets_the_work_go_on(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     decided = await hall.decide(gate)
 
@@ -275,7 +275,7 @@ async def test_a_decision_is_kept_and_lets_the_work_go_on(hall: Hall, engine: Me
 
 
 @pytest.mark.req("PRX-34", "X-42", "X-26")
-async def test_the_second_decision_is_told_who_decided_what_and_when(hall: Hall) -> None:
+async def test_the_second_decision_is_told_who_decided_what_and_when(hall: GateSetup) -> None:
     gate = await hall.parked()
     decided = await hall.decide(gate)
     assert decided.verdict is not None
@@ -304,7 +304,7 @@ async def _all_wait(watch: Database, wanted: int) -> bool:
 
 @pytest.mark.req("PRX-34", "X-42")
 async def test_of_many_who_decide_at_the_same_moment_exactly_one_wins(
-    dsn: str, hall: Hall, engine: MemoryEngine
+    dsn: str, hall: GateSetup, engine: MemoryEngine
 ) -> None:
     gate = await hall.parked()
     people = [f"person-{number}" for number in range(6)]
@@ -319,7 +319,7 @@ async def test_of_many_who_decide_at_the_same_moment_exactly_one_wins(
 
 
 @pytest.mark.req("PRX-34")
-async def test_the_database_itself_keeps_a_second_decision_out(hall: Hall) -> None:
+async def test_the_database_itself_keeps_a_second_decision_out(hall: GateSetup) -> None:
     gate, book = await hall.parked(), GateStore(hall.database)
     async with hall.database.transaction() as connection:
         first = await book.decide_in(connection, gate.token_id, "approve", "", "anna", telling=None)
@@ -343,7 +343,7 @@ async def test_the_database_itself_keeps_a_second_decision_out(hall: Hall) -> No
     ],
 )
 async def test_a_decision_that_the_gate_does_not_take_changes_nothing(
-    hall: Hall, decision: str, reason: str, by: str, sentence: str
+    hall: GateSetup, decision: str, reason: str, by: str, sentence: str
 ) -> None:
     gate = await hall.parked()
     with pytest.raises(InvocationInvalid) as caught:
@@ -363,7 +363,7 @@ async def test_a_decision_that_the_gate_does_not_take_changes_nothing(
         ("resumed", "the work went on without it"),
     ],
 )
-async def test_a_gate_that_is_closed_says_so(hall: Hall, closed_as: str, why: str) -> None:
+async def test_a_gate_that_is_closed_says_so(hall: GateSetup, closed_as: str, why: str) -> None:
     gate = await hall.parked()
     async with hall.database.transaction() as connection:
         await hall.counter.runbook.unpark_in(connection, gate.engine_id, gate.element_instance_key, closed_as=closed_as)
@@ -373,7 +373,7 @@ async def test_a_gate_that_is_closed_says_so(hall: Hall, closed_as: str, why: st
 
 
 @pytest.mark.req("WAIT-05")
-async def test_a_cancelled_entry_takes_its_gate_with_it(hall: Hall) -> None:
+async def test_a_cancelled_entry_takes_its_gate_with_it(hall: GateSetup) -> None:
     gate = await hall.parked()
     async with hall.database.transaction() as connection:
         await hall.counter.runbook.end_in(connection, gate.entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
@@ -383,7 +383,7 @@ async def test_a_cancelled_entry_takes_its_gate_with_it(hall: Hall) -> None:
     assert await hall.gates.list(TENANT) == []
 
 
-async def test_a_decision_and_the_end_of_its_entry_may_meet(hall: Hall) -> None:
+async def test_a_decision_and_the_end_of_its_entry_may_meet(hall: GateSetup) -> None:
     gates = [await hall.parked() for _ in range(8)]
 
     async def cancel(entry_id: UUID) -> bool:
@@ -400,14 +400,14 @@ async def test_a_decision_and_the_end_of_its_entry_may_meet(hall: Hall) -> None:
 
 
 @pytest.mark.req("PRX-33")
-async def test_a_gate_is_found_by_its_entry_and_its_name(hall: Hall) -> None:
+async def test_a_gate_is_found_by_its_entry_and_its_name(hall: GateSetup) -> None:
     gate = await hall.parked()
     await hall.gates.decide(gate.entry_id, "reject", by="bob", tenant_id=TENANT, gate=GATE)
 
     assert (await hall.gate(gate.entry_id)).closed_as == "decided"
 
 
-async def test_a_gate_that_is_not_there_is_not_found(hall: Hall) -> None:
+async def test_a_gate_that_is_not_there_is_not_found(hall: GateSetup) -> None:
     gate = await hall.parked()
 
     for where, name in ((uuid4(), None), (gate.entry_id, "other"), (gate.token_id, "other")):
@@ -415,7 +415,7 @@ async def test_a_gate_that_is_not_there_is_not_found(hall: Hall) -> None:
             await hall.gates.decide(where, "approve", by="anna", tenant_id=TENANT, gate=name)
 
 
-async def test_another_tenant_sees_no_gate(hall: Hall) -> None:
+async def test_another_tenant_sees_no_gate(hall: GateSetup) -> None:
     gate = await hall.parked()
 
     for act in (hall.gates.claim, hall.gates.release):
@@ -426,7 +426,7 @@ async def test_another_tenant_sees_no_gate(hall: Hall) -> None:
     assert await hall.gates.list("other") == []
 
 
-async def test_an_entry_at_several_gates_asks_which_one(hall: Hall) -> None:
+async def test_an_entry_at_several_gates_asks_which_one(hall: GateSetup) -> None:
     gate = await hall.parked()
     job = replace(hall.engine.jobs[gate.job_key].job, element_instance_key=77)  # type: ignore[attr-defined]
     await hall.desk.serve(job)
@@ -439,7 +439,7 @@ async def test_an_entry_at_several_gates_asks_which_one(hall: Hall) -> None:
 
 
 @pytest.mark.req("WAIT-01", "WAIT-02")
-async def test_a_second_person_is_told_who_has_a_gate_in_hand(hall: Hall) -> None:
+async def test_a_second_person_is_told_who_has_a_gate_in_hand(hall: GateSetup) -> None:
     gate = await hall.parked()
     claimed = await hall.gates.claim(gate.token_id, "anna", TENANT)
     await hall.gates.claim(gate.entry_id, "anna", TENANT)
@@ -451,7 +451,7 @@ async def test_a_second_person_is_told_who_has_a_gate_in_hand(hall: Hall) -> Non
 
 
 @pytest.mark.req("WAIT-02")
-async def test_of_many_who_take_a_gate_at_the_same_moment_one_has_it(dsn: str, hall: Hall) -> None:
+async def test_of_many_who_take_a_gate_at_the_same_moment_one_has_it(dsn: str, hall: GateSetup) -> None:
     gate = await hall.parked()
     answers = await all_at_once(dsn, gate, [hall.gates.claim(gate.token_id, f"p-{n}", TENANT) for n in range(6)])
 
@@ -459,7 +459,7 @@ async def test_of_many_who_take_a_gate_at_the_same_moment_one_has_it(dsn: str, h
 
 
 @pytest.mark.req("WAIT-01")
-async def test_a_gate_that_was_given_back_is_anybodys(hall: Hall) -> None:
+async def test_a_gate_that_was_given_back_is_anybodys(hall: GateSetup) -> None:
     gate = await hall.parked()
     await hall.gates.claim(gate.token_id, "anna", TENANT)
     released = await hall.gates.release(gate.token_id, "carl", TENANT)
@@ -476,7 +476,7 @@ async def test_a_gate_that_was_given_back_is_anybodys(hall: Hall) -> None:
 
 @pytest.mark.req("X-42", "PRX-34")
 async def test_a_decision_made_while_the_engine_is_away_is_told_when_it_is_back(
-    hall: Hall, engine: MemoryEngine
+    hall: GateSetup, engine: MemoryEngine
 ) -> None:
     gate = await hall.parked()
     engine.drop("complete", times=2)
@@ -496,7 +496,7 @@ async def test_a_decision_made_while_the_engine_is_away_is_told_when_it_is_back(
 
 
 @pytest.mark.req("X-42")
-async def test_a_decision_made_without_an_engine_is_told_by_the_relay(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_decision_made_without_an_engine_is_told_by_the_relay(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
     assert engine.jobs[gate.job_key].completions == 0
@@ -506,7 +506,7 @@ async def test_a_decision_made_without_an_engine_is_told_by_the_relay(hall: Hall
 
 
 @pytest.mark.req("X-42")
-async def test_a_task_that_comes_again_after_its_decision_is_completed(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_task_that_comes_again_after_its_decision_is_completed(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
     engine.time_out(gate.job_key)
@@ -519,7 +519,9 @@ async def test_a_task_that_comes_again_after_its_decision_is_completed(hall: Hal
 
 
 @pytest.mark.req("X-42")
-async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(
+    hall: GateSetup, engine: MemoryEngine
+) -> None:
     gate = await hall.parked()
     engine.lose_answer("complete")
     await hall.decide(gate)
@@ -533,7 +535,7 @@ async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(hall
 
 
 @pytest.mark.req("WAIT-05")
-async def test_a_decision_whose_task_is_gone_says_so(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_decision_whose_task_is_gone_says_so(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await engine.cancel(engine.jobs[gate.job_key].job.process_instance_key)
     decided = await hall.decide(gate)
@@ -546,7 +548,7 @@ async def test_a_decision_whose_task_is_gone_says_so(hall: Hall, engine: MemoryE
     assert heard == ((), ())
 
 
-async def test_two_relays_tell_the_engine_once(hall: Hall, engine: MemoryEngine, database: Database) -> None:
+async def test_two_relays_tell_the_engine_once(hall: GateSetup, engine: MemoryEngine, database: Database) -> None:
     gates = [await hall.parked() for _ in range(10)]
     for gate in gates:
         await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
@@ -556,7 +558,7 @@ async def test_two_relays_tell_the_engine_once(hall: Hall, engine: MemoryEngine,
     assert [engine.jobs[gate.job_key].completions for gate in gates] == [1] * 10
 
 
-async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine, hall: Hall) -> None:
+async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine, hall: GateSetup) -> None:
     gate = await hall.parked()
     await Gates(database).decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
     relay = asyncio.ensure_future(GateRelay(database, engine, every=0.01).service.run())
@@ -570,7 +572,7 @@ async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine
 # ---- silence -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: GateSetup, engine: MemoryEngine) -> None:
     alive, lost, fresh = [await hall.parked() for _ in range(3)]
     for gate in (alive, lost):
         await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
@@ -584,7 +586,7 @@ async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: Hall, e
     assert await hall.relay.probe() == 0
 
 
-async def test_a_silent_engine_closes_no_gate(hall: Hall, engine: MemoryEngine) -> None:
+async def test_a_silent_engine_closes_no_gate(hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
     engine.drop("extend")
@@ -597,7 +599,7 @@ async def test_a_silent_engine_closes_no_gate(hall: Hall, engine: MemoryEngine) 
 
 
 @pytest.mark.req("WAIT-04", "PRX-34")
-async def test_the_next_verb_hears_the_decision(dsn: str, hall: Hall, engine: MemoryEngine) -> None:
+async def test_the_next_verb_hears_the_decision(dsn: str, hall: GateSetup, engine: MemoryEngine) -> None:
     gate = await hall.parked()
     await hall.decide(gate)
     async with rooms.opened(dsn, hall_registry(gate=AT_TASK_1), engine=engine) as room:  # type: ignore[arg-type]
@@ -609,7 +611,7 @@ async def test_the_next_verb_hears_the_decision(dsn: str, hall: Hall, engine: Me
 
 
 @pytest.mark.req("WAIT-04")
-async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
+async def test_messages_are_heard_as_the_inbox_tells_them(hall: GateSetup) -> None:
     gate, inbox = await hall.parked(), Inbox(hall.database, engine_id="memory", owner=uuid4())
     for number in (1, 2):
         message = Message(
@@ -620,7 +622,7 @@ async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
             payload={"n": number},
         )
         await inbox.receive(message, sent_by="tests", ttl=timedelta(hours=1))
-        (claimed,) = await inbox.claim(1, patience=timedelta(seconds=30))
+        (claimed,) = await inbox.claim(1, claim_for=timedelta(seconds=30))
         await inbox.aim(claimed, gate.instance_uid)
         await inbox.record_send(claimed)
         async with hall.database.transaction() as connection:

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from tests.support.mail import DOCS, TENANT, Case, Mailroom, mailroom
+from tests.support.mail import DOCS, TENANT, Case, InboxSetup, mailroom
 from verbworker import Call, PermanentContract, hand_off
 from verbworker.stores.database import Connection
 
 
 @pytest.fixture
-async def room(dsn: str) -> AsyncIterator[Mailroom]:
+async def room(dsn: str) -> AsyncIterator[InboxSetup]:
     async with mailroom(dsn) as room:
         yield room
 
@@ -32,23 +32,23 @@ def make_call(case: Case, connection: Connection | None) -> Call:
     )
 
 
-async def send(room: Mailroom, case: Case, pages: int = 1, message_id: str | None = None) -> str:
+async def send(room: InboxSetup, case: Case, pages: int = 1, message_id: str | None = None) -> str:
     async with room.database.transaction() as connection:
         return await hand_off(make_call(case, connection), DOCS, "case-2", {"pages": pages}, message_id=message_id)
 
 
 @pytest.mark.req("REG-14", "X-24")
-async def test_a_step_of_one_case_ends_the_wait_of_another(room: Mailroom) -> None:
+async def test_a_step_of_one_case_ends_the_wait_of_another(room: InboxSetup) -> None:
     sender, receiver = await room.case(), await room.case("case-2")
     await send(room, sender)
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     received = await room.consume(receiver, "case-2")
 
     assert received is not None
     assert received.payload == {"pages": 1}
 
 
-async def test_what_is_handed_off_carries_the_trace_of_its_step(room: Mailroom) -> None:
+async def test_what_is_handed_off_carries_the_trace_of_its_step(room: InboxSetup) -> None:
     sender = await room.case()
     with TracerProvider(shutdown_on_exit=False).get_tracer("step").start_as_current_span("step") as step:
         await send(room, sender)
@@ -59,7 +59,7 @@ async def test_what_is_handed_off_carries_the_trace_of_its_step(room: Mailroom) 
     assert claimed.traceparent.split("-")[1] == f"{trace_id:032x}"
 
 
-async def test_a_step_that_is_undone_has_sent_nothing(room: Mailroom) -> None:
+async def test_a_step_that_is_undone_has_sent_nothing(room: InboxSetup) -> None:
     sender = await room.case()
 
     async def break_off() -> None:
@@ -73,7 +73,7 @@ async def test_a_step_that_is_undone_has_sent_nothing(room: Mailroom) -> None:
     assert await room.inbox.backlog() == (0, 0.0)
 
 
-async def test_a_step_that_runs_again_has_sent_one(room: Mailroom) -> None:
+async def test_a_step_that_runs_again_has_sent_one(room: InboxSetup) -> None:
     sender = await room.case()
     ids = {await send(room, sender) for _ in range(3)}
 
@@ -81,7 +81,7 @@ async def test_a_step_that_runs_again_has_sent_one(room: Mailroom) -> None:
 
 
 @pytest.mark.parametrize("message_id", ["m-1", None])
-async def test_another_message_under_the_same_id_breaks_the_contract(room: Mailroom, message_id: str | None) -> None:
+async def test_another_message_under_the_same_id_breaks_the_contract(room: InboxSetup, message_id: str | None) -> None:
     sender = await room.case()
     await send(room, sender, message_id=message_id)
 
@@ -91,7 +91,7 @@ async def test_another_message_under_the_same_id_breaks_the_contract(room: Mailr
 
 
 @pytest.mark.parametrize("message_id", ["", " "])
-async def test_a_message_that_does_not_fit_breaks_the_contract(room: Mailroom, message_id: str) -> None:
+async def test_a_message_that_does_not_fit_breaks_the_contract(room: InboxSetup, message_id: str) -> None:
     sender = await room.case()
 
     with pytest.raises(PermanentContract, match="message_id") as told:
@@ -99,7 +99,7 @@ async def test_a_message_that_does_not_fit_breaks_the_contract(room: Mailroom, m
     assert told.value.code == "MessageInvalid"
 
 
-async def test_only_a_step_of_a_process_can_hand_off(room: Mailroom) -> None:
+async def test_only_a_step_of_a_process_can_hand_off(room: InboxSetup) -> None:
     case = await room.case()
     stranger = Case(case.instance_uid, case.instance_uid)
 
@@ -108,7 +108,7 @@ async def test_only_a_step_of_a_process_can_hand_off(room: Mailroom) -> None:
     assert told.value.code == "NoProcess"
 
 
-async def test_an_external_verb_has_no_transaction_to_hand_off_in(room: Mailroom) -> None:
+async def test_an_external_verb_has_no_transaction_to_hand_off_in(room: InboxSetup) -> None:
     case = await room.case()
 
     with pytest.raises(PermanentContract) as told:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, Mailroom, mailroom, make_message, received
+from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, InboxSetup, mailroom, make_message, received
 from verbworker.errors import RequestConflict
 from verbworker.runbook.event import Kind
 from verbworker.stores.messages.inbox import Receipt
@@ -15,38 +15,38 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @pytest.fixture
-async def room(dsn: str) -> AsyncIterator[Mailroom]:
+async def room(dsn: str) -> AsyncIterator[InboxSetup]:
     async with mailroom(dsn) as room:
         yield room
 
 
 @pytest.mark.req("ING-05", "ING-03")
-async def test_a_repetition_is_accepted_again_and_kept_once(room: Mailroom) -> None:
+async def test_a_repetition_is_accepted_again_and_kept_once(room: InboxSetup) -> None:
     first, second = await room.put(), await room.put()
 
     assert (first, second) == (Receipt(is_new=True, state="received"), Receipt(is_new=False, state="received"))
 
 
-async def test_the_same_id_with_another_body_is_refused(room: Mailroom) -> None:
+async def test_the_same_id_with_another_body_is_refused(room: InboxSetup) -> None:
     await room.put()
 
     with pytest.raises(RequestConflict, match="'m-1' was used before for another message, at 20"):
         await room.put(make_message(payload={"pages": 4}))
 
 
-async def test_two_tenants_may_use_the_same_id(room: Mailroom) -> None:
+async def test_two_tenants_may_use_the_same_id(room: InboxSetup) -> None:
     await room.put()
 
     assert (await room.put(make_message(tenant_id="other"))).is_new
 
 
-async def test_of_many_duplicates_at_once_one_is_kept_and_all_are_accepted(room: Mailroom) -> None:
+async def test_of_many_duplicates_at_once_one_is_kept_and_all_are_accepted(room: InboxSetup) -> None:
     receipts = await asyncio.gather(*(room.put() for _ in range(20)))
 
     assert sorted(receipt.is_new for receipt in receipts) == [False] * 19 + [True]
 
 
-async def test_of_two_bodies_at_once_under_one_id_one_is_refused(room: Mailroom) -> None:
+async def test_of_two_bodies_at_once_under_one_id_one_is_refused(room: InboxSetup) -> None:
     bodies = [make_message(payload={"pages": pages}) for pages in range(8)]
     answers = await asyncio.gather(*(room.put(body) for body in bodies), return_exceptions=True)
 
@@ -54,52 +54,52 @@ async def test_of_two_bodies_at_once_under_one_id_one_is_refused(room: Mailroom)
 
 
 @pytest.mark.req("X-12")
-async def test_a_message_that_was_read_is_never_taken_in_again(room: Mailroom) -> None:
+async def test_a_message_that_was_read_is_never_taken_in_again(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.consume(case)
 
     assert await room.put() == Receipt(is_new=False, state="consumed")
 
 
-async def test_a_claimed_message_is_nobody_elses(room: Mailroom) -> None:
+async def test_a_claimed_message_is_nobody_elses(room: InboxSetup) -> None:
     await room.put()
-    mine, theirs = await room.claim(), await room.beside().claim(16, patience=MINUTE)
+    mine, theirs = await room.claim(), await room.beside().claim(16, claim_for=MINUTE)
 
     assert ([one.message_id for one in mine], theirs) == (["m-1"], [])
 
 
-async def test_whoever_dies_with_a_message_loses_it(room: Mailroom) -> None:
+async def test_whoever_dies_with_a_message_loses_it(room: InboxSetup) -> None:
     await room.put()
     await room.claim()
     await room.hurry()
-    (again,) = await room.beside().claim(16, patience=MINUTE)
+    (again,) = await room.beside().claim(16, claim_for=MINUTE)
 
     assert (again.message_id, again.attempts) == ("m-1", 2)
 
 
-async def test_who_lost_a_claim_writes_nothing_more(room: Mailroom) -> None:
+async def test_who_lost_a_claim_writes_nothing_more(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
     (lost,) = await room.claim()
     await room.hurry()
-    await room.beside().claim(16, patience=MINUTE)
+    await room.beside().claim(16, claim_for=MINUTE)
 
     assert not await room.inbox.aim(lost, case.instance_uid)
     assert not await room.inbox.record_send(lost)
 
 
-async def test_many_messengers_share_the_messages_and_none_is_taken_twice(room: Mailroom) -> None:
+async def test_many_messengers_share_the_messages_and_none_is_taken_twice(room: InboxSetup) -> None:
     for number in range(40):
         await room.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
-    taken = await asyncio.gather(*(room.beside().claim(16, patience=MINUTE) for _ in range(6)))
+    taken = await asyncio.gather(*(room.beside().claim(16, claim_for=MINUTE) for _ in range(6)))
     ids = [one.message_id for some in taken for one in some]
 
     assert sorted(ids) == sorted(f"m-{number}" for number in range(40))
 
 
-async def test_of_one_key_only_the_oldest_is_due(room: Mailroom) -> None:
+async def test_of_one_key_only_the_oldest_is_due(room: InboxSetup) -> None:
     await room.put()
     await room.put(make_message(message_id="m-2"))
     await room.put(make_message(message_id="m-3", correlation_key="case-2"))
@@ -107,7 +107,7 @@ async def test_of_one_key_only_the_oldest_is_due(room: Mailroom) -> None:
     assert sorted(one.message_id for one in await room.claim()) == ["m-1", "m-3"]
 
 
-async def test_another_engines_messages_are_left_alone(room: Mailroom) -> None:
+async def test_another_engines_messages_are_left_alone(room: InboxSetup) -> None:
     await room.put()
     await room.database.execute("UPDATE verbworker.inbox_message SET engine_id = 'elsewhere'")
 
@@ -115,10 +115,10 @@ async def test_another_engines_messages_are_left_alone(room: Mailroom) -> None:
 
 
 @pytest.mark.req("EVT-14", "ING-10", "MSG-09")
-async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(room: Mailroom) -> None:
+async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(room: InboxSetup) -> None:
     case = await room.case()
     await room.put(make_message(causation_id="m-0", traceparent=TRACE))
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.consume(case)
     (detail,) = await room.told(case, Kind.MESSAGE_RECEIVED)
 
@@ -132,10 +132,10 @@ async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(
 
 
 @pytest.mark.req("ING-09")
-async def test_the_next_verb_finds_what_was_sent(room: Mailroom) -> None:
+async def test_the_next_verb_finds_what_was_sent(room: InboxSetup) -> None:
     case = await room.case()
     await room.put(make_message(payload={"pages": [1, {"scan": None}], "ratio": 0.5}))
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     await room.consume(case)
     (message,) = await received(room.database, case.instance_uid)
 
@@ -143,20 +143,20 @@ async def test_the_next_verb_finds_what_was_sent(room: Mailroom) -> None:
     assert message.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
 
 
-async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: Mailroom) -> None:
+async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert await received(room.database, case.instance_uid) == []
 
 
 @pytest.mark.req("ING-05")
-async def test_sequential_waits_read_sequential_messages(room: Mailroom) -> None:
+async def test_sequential_waits_read_sequential_messages(room: InboxSetup) -> None:
     case = await room.case()
     for number in (1, 2, 3):
         await room.put(make_message(message_id=f"m-{number}", payload={"n": number}))
-    while await room.messenger.drain():
+    while await room.message_delivery.drain():
         pass
     read = [await room.consume(case) for _ in range(4)]
 
@@ -164,18 +164,18 @@ async def test_sequential_waits_read_sequential_messages(room: Mailroom) -> None
     assert [one.message_id for one in await received(room.database, case.instance_uid)] == ["m-1", "m-2", "m-3"]
 
 
-async def test_two_waits_that_end_at_once_read_two_messages(room: Mailroom) -> None:
+async def test_two_waits_that_end_at_once_read_two_messages(room: InboxSetup) -> None:
     case = await room.case()
     for number in (1, 2):
         await room.put(make_message(message_id=f"m-{number}"))
-    while await room.messenger.drain():
+    while await room.message_delivery.drain():
         pass
     read = await asyncio.gather(*(room.consume(case) for _ in range(3)))
 
     assert sorted(one.message_id for one in read if one is not None) == ["m-1", "m-2"]
 
 
-async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: Mailroom) -> None:
+async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
     (claimed,) = await room.claim()
@@ -187,7 +187,7 @@ async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: Ma
     assert await room.state() == "consumed"
 
 
-async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that_was_not(room: Mailroom) -> None:
+async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that_was_not(room: InboxSetup) -> None:
     case = await room.case()
     await room.put(make_message(message_id="m-2"))
     (second,) = await room.claim()
@@ -205,25 +205,25 @@ async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that
     assert (read.message_id, await room.state("m-1")) == ("m-2", "received")
 
 
-async def test_a_message_of_another_case_name_or_key_is_not_read(room: Mailroom) -> None:
+async def test_a_message_of_another_case_name_or_key_is_not_read(room: InboxSetup) -> None:
     case, other = await room.case(), await room.case("case-2")
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
 
     assert await room.consume(other) is None
     assert await room.consume(case, "case-2") is None
 
 
-async def consume_and_break(room: Mailroom, case: Case) -> None:
+async def consume_and_break(room: InboxSetup, case: Case) -> None:
     async with room.database.transaction() as connection:
         await room.inbox.consume_in(connection, case.instance_uid, DOCS, "case-1")
         raise KeyError
 
 
-async def test_consuming_is_undone_with_the_transaction_around_it(room: Mailroom) -> None:
+async def test_consuming_is_undone_with_the_transaction_around_it(room: InboxSetup) -> None:
     case = await room.case()
     await room.put()
-    await room.messenger.drain()
+    await room.message_delivery.drain()
     with pytest.raises(KeyError):
         await consume_and_break(room, case)
 
@@ -231,7 +231,7 @@ async def test_consuming_is_undone_with_the_transaction_around_it(room: Mailroom
     assert await room.told(case, Kind.MESSAGE_RECEIVED) == []
 
 
-async def test_the_backlog_counts_what_waits(room: Mailroom) -> None:
+async def test_the_backlog_counts_what_waits(room: InboxSetup) -> None:
     assert await room.inbox.backlog() == (0, 0.0)
     await room.put()
     waiting, oldest = await room.inbox.backlog()
@@ -240,9 +240,9 @@ async def test_the_backlog_counts_what_waits(room: Mailroom) -> None:
     assert oldest > 0
 
 
-async def test_a_message_in_the_hands_of_its_taker_is_not_due_for_others(room: Mailroom) -> None:
+async def test_a_message_in_the_hands_of_its_taker_is_not_due_for_others(room: InboxSetup) -> None:
     await room.inbox.receive(make_message(), sent_by="tests", ttl=HOUR, keep_for=timedelta(minutes=5))
 
     assert await room.claim() == []
-    assert await room.beside().seize(TENANT, "m-1", patience=MINUTE) is None
-    assert await room.inbox.seize(TENANT, "m-1", patience=MINUTE) is not None
+    assert await room.beside().seize(TENANT, "m-1", claim_for=MINUTE) is None
+    assert await room.inbox.seize(TENANT, "m-1", claim_for=MINUTE) is not None

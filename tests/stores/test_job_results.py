@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.ledger import Account
-from tests.support.worker_boot import Desk, ToldEngine, one_verb, opened
+from tests.support.worker_boot import LooplessWorker, ToldEngine, one_verb, opened
 from verbworker import metrics
 from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
@@ -28,14 +28,14 @@ def answers(command: str, answer: str) -> float:
     return metrics.REGISTRY.get_sample_value("verbworker_engine_answers_total", labels) or 0.0
 
 
-async def popped(desk: Desk) -> Job:
+async def popped(desk: LooplessWorker) -> Job:
     """A job whose verdict is stored and not told."""
     job = await desk.begun()
     await desk.crash(job, Point.POPPED)
     return job
 
 
-async def returned(desk: Desk, job: Job, patience: timedelta = timedelta(0)) -> bool:
+async def returned(desk: LooplessWorker, job: Job, patience: timedelta = timedelta(0)) -> bool:
     verdict = verdict_of(await desk.frame(job))
     done = await JobResults(desk.engine, desk.frames, patience=patience).verdict(job.key, verdict)
     await desk.frames.flush()
@@ -132,7 +132,7 @@ async def test_a_relayed_business_no_is_thrown_with_its_code(dsn: str) -> None:
 # ---- failures ------------------------------------------------------------------------------------------------------
 
 
-async def held(desk: Desk) -> Job:
+async def held(desk: LooplessWorker) -> Job:
     """A job whose frame is an incident that the engine has not heard of."""
     job = await desk.begun()
     await desk.crash(job, Point.PUSHED)
@@ -140,7 +140,7 @@ async def held(desk: Desk) -> Job:
     return job
 
 
-async def reported(desk: Desk, job: Job, patience: timedelta = timedelta(0)) -> Any:
+async def reported(desk: LooplessWorker, job: Job, patience: timedelta = timedelta(0)) -> Any:
     returns = JobResults(desk.engine, desk.frames, patience=patience)
     await returns.report(job.key, 1, retries=0, delay=0, message="wrong")
     return await desk.column(job, "reported_at")

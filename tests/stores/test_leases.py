@@ -30,21 +30,21 @@ class SilentEngine(MemoryEngine):
         await asyncio.Event().wait()
 
 
-def _begin(stack: ExitStack, heart: Leases, place: Place, claim: Claim) -> RunningJob:
-    return stack.enter_context(heart.keep_lease(claim, place.delivery().job, asyncio.get_running_loop().time()))
+def _begin(stack: ExitStack, leases: Leases, place: Place, claim: Claim) -> RunningJob:
+    return stack.enter_context(leases.keep_lease(claim, place.delivery().job, asyncio.get_running_loop().time()))
 
 
 @pytest.mark.req("FAIL-11")
 async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended(place: Place) -> None:
     async with working(place.database) as frames:
-        heart = Leases(frames, PatientEngine(ENGINE), engine_timeout_ms=60_000)
+        leases = Leases(frames, PatientEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as first_run, ExitStack() as second_run:
-            first = _begin(first_run, heart, place, await claimed(frames, place.delivery(at=1)))
+            first = _begin(first_run, leases, place, await claimed(frames, place.delivery(at=1)))
             await place.expire()
-            second = _begin(second_run, heart, place, await claimed(frames, place.delivery(at=2)))
+            second = _begin(second_run, leases, place, await claimed(frames, place.delivery(at=2)))
             first_run.close()
             await place.expire()
-            await heart.beat()
+            await leases.beat()
 
             assert first.ended is StopReason.LOST
             assert second.ended is None
@@ -53,10 +53,10 @@ async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended
 
 async def test_an_engine_that_never_answers_keeps_no_lease_from_being_extended(place: Place) -> None:
     async with working(place.database, lease=_SHORT) as frames, asyncio.TaskGroup() as tasks:
-        heart = Leases(frames, SilentEngine(ENGINE), engine_timeout_ms=60_000)
+        leases = Leases(frames, SilentEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as run:
-            _begin(run, heart, place, await claimed(frames, place.delivery()))
-            beating = tasks.create_task(run_all(heart.services))
+            _begin(run, leases, place, await claimed(frames, place.delivery()))
+            beating = tasks.create_task(run_all(leases.services))
             seen: set[object] = set()
             async with asyncio.timeout(_PATIENCE):
                 while len(seen) < 4:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import (
@@ -30,10 +30,10 @@ KIND = "verbworker.park"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    book: Book
+class ListenerSetup:
+    book: StoredEntry
     engine: MemoryEngine
-    reception: ListenerJobs
+    listener_jobs: ListenerJobs
 
     async def delivery(self) -> Job:
         ask = Ask(KIND, "tests", 60_000, RESERVED)
@@ -51,16 +51,16 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def desk(database: Database) -> Desk:
+async def desk(database: Database) -> ListenerSetup:
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [KIND])
-    book = await Book.open(database, attempts=1)
+    book = await StoredEntry.open(database, attempts=1)
     variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
     await book.start(started.instance_key)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
-    return Desk(book, engine, ListenerJobs(database, engine, identity))
+    return ListenerSetup(book, engine, ListenerJobs(database, engine, identity))
 
 
 def failing(error: Exception, times: int = 1) -> Act:
@@ -75,38 +75,40 @@ def failing(error: Exception, times: int = 1) -> Act:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), StoreConflict("collided")])
-async def test_while_the_database_is_away_the_job_is_left_to_the_engine(desk: Desk, error: Exception) -> None:
+async def test_while_the_database_is_away_the_job_is_left_to_the_engine(desk: ListenerSetup, error: Exception) -> None:
     job, act = await desk.delivery(), failing(error)
-    await desk.reception.receive(job, act)
+    await desk.listener_jobs.receive(job, act)
     left = desk.known(job).state
     desk.engine.advance(3)
 
-    await desk.reception.receive(await desk.delivery(), act)
+    await desk.listener_jobs.receive(await desk.delivery(), act)
 
     assert left is JobState.ACTIVATED
     assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.COMPLETED, 2)
 
 
-async def test_a_job_of_a_duplicate_is_over_and_is_no_incident(desk: Desk) -> None:
+async def test_a_job_of_a_duplicate_is_over_and_is_no_incident(desk: ListenerSetup) -> None:
     job = await desk.delivery()
 
-    is_answered = await desk.reception.receive(job, failing(DuplicateInstance("not ours", code="DuplicateInstance")))
+    is_answered = await desk.listener_jobs.receive(
+        job, failing(DuplicateInstance("not ours", code="DuplicateInstance"))
+    )
 
     assert is_answered
     assert (desk.known(job).state, desk.known(job).messages) == (JobState.ACTIVATED, [])
     assert await desk.book.kinds() == ["DurableTaskStarted"]
 
 
-async def test_a_bug_leaves_the_job_to_the_engine(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bug_leaves_the_job_to_the_engine(desk: ListenerSetup, caplog: pytest.LogCaptureFixture) -> None:
     job = await desk.delivery()
 
-    await desk.reception.receive(job, failing(ZeroDivisionError()))
+    await desk.listener_jobs.receive(job, failing(ZeroDivisionError()))
 
     assert desk.known(job).state is JobState.ACTIVATED
     assert "job failed with an unexpected error" in caplog.text
 
 
-async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk) -> None:
+async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: ListenerSetup) -> None:
     acted: list[int] = []
 
     async def act(connection: Connection, visit: JobVisit) -> bool:
@@ -115,18 +117,18 @@ async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk)
 
     job = await desk.delivery()
     desk.engine.drop("complete")
-    await desk.reception.receive(job, act)
+    await desk.listener_jobs.receive(job, act)
     desk.engine.advance(3)
-    await desk.reception.receive(await desk.delivery(), act)
+    await desk.listener_jobs.receive(await desk.delivery(), act)
 
     assert acted == [job.key, job.key]
     assert desk.known(job).state is JobState.COMPLETED
 
 
-async def test_a_completion_whose_answer_was_lost_is_over(desk: Desk) -> None:
+async def test_a_completion_whose_answer_was_lost_is_over(desk: ListenerSetup) -> None:
     job = await desk.delivery()
     desk.engine.lose_answer("complete")
-    listener = ListenerKind(KIND, desk.reception, failing(ValueError(), 0))
+    listener = ListenerKind(KIND, desk.listener_jobs, failing(ValueError(), 0))
 
     await listener.serve(job)
     await listener.serve(job)
@@ -134,10 +136,10 @@ async def test_a_completion_whose_answer_was_lost_is_over(desk: Desk) -> None:
     assert desk.known(job).completions == 1
 
 
-async def test_our_own_trouble_costs_a_try_and_then_stops_for_a_person(desk: Desk) -> None:
+async def test_our_own_trouble_costs_a_try_and_then_stops_for_a_person(desk: ListenerSetup) -> None:
     act = failing(TransientInfrastructure("nothing is recorded", code="DeploymentUnknown"), 3)
     for _ in range(3):
-        await desk.reception.receive(await desk.delivery(), act)
+        await desk.listener_jobs.receive(await desk.delivery(), act)
         desk.engine.advance(3)
 
     (known,) = desk.engine.jobs.values()
@@ -148,31 +150,33 @@ async def test_our_own_trouble_costs_a_try_and_then_stops_for_a_person(desk: Des
 
 
 @pytest.mark.req("EVT-14")
-async def test_a_refusal_the_engine_did_not_hear_of_is_told_once_and_said_again(desk: Desk) -> None:
+async def test_a_refusal_the_engine_did_not_hear_of_is_told_once_and_said_again(desk: ListenerSetup) -> None:
     act = failing(PermanentContract("the hash differs", code="SealMismatch"), 2)
     desk.engine.drop("fail")
-    await desk.reception.receive(await desk.delivery(), act)
+    await desk.listener_jobs.receive(await desk.delivery(), act)
     desk.engine.advance(3)
-    await desk.reception.receive(await desk.delivery(), act)
+    await desk.listener_jobs.receive(await desk.delivery(), act)
 
     (known,) = desk.engine.jobs.values()
     assert known.state is JobState.INCIDENT
     assert await desk.book.kinds() == ["DurableTaskStarted", "IncidentRaised", "Parked"]
 
 
-async def test_a_refused_job_that_is_gone_concerns_nobody(desk: Desk) -> None:
+async def test_a_refused_job_that_is_gone_concerns_nobody(desk: ListenerSetup) -> None:
     job = await desk.delivery()
     await desk.engine.cancel(job.process_instance_key)
 
-    await desk.reception.receive(job, failing(PermanentContract("the hash differs", code="SealMismatch")))
-    await desk.reception.receive(job, failing(TransientInfrastructure("not now")))
-    await desk.reception.receive(job, failing(StoreUnavailable("gone")))
+    await desk.listener_jobs.receive(job, failing(PermanentContract("the hash differs", code="SealMismatch")))
+    await desk.listener_jobs.receive(job, failing(TransientInfrastructure("not now")))
+    await desk.listener_jobs.receive(job, failing(StoreUnavailable("gone")))
 
     assert desk.engine.jobs == {}
 
 
-async def test_an_instance_key_that_another_instance_has_stops_for_a_person(desk: Desk, database: Database) -> None:
-    other = await Book.open(database, attempts=1)
+async def test_an_instance_key_that_another_instance_has_stops_for_a_person(
+    desk: ListenerSetup, database: Database
+) -> None:
+    other = await StoredEntry.open(database, attempts=1)
     job = await desk.delivery()
     mine: dict[str, object] = {
         ENTRY_ID: str(other.entry_id),
@@ -180,14 +184,14 @@ async def test_an_instance_key_that_another_instance_has_stops_for_a_person(desk
         TENANT_ID: "default",
     }
 
-    await desk.reception.receive(_with(job, mine), failing(ValueError(), 0))
+    await desk.listener_jobs.receive(_with(job, mine), failing(ValueError(), 0))
 
     (known,) = desk.engine.jobs.values()
     assert "InstanceMismatch: another instance has this key" in known.messages[0]
     assert await other.kinds() == []
 
 
-async def test_a_stray_waits_for_an_engine_that_is_away(desk: Desk, database: Database) -> None:
+async def test_a_stray_waits_for_an_engine_that_is_away(desk: ListenerSetup, database: Database) -> None:
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     await Cancellation(database, dispatches).cancel(desk.book.entry_id, tenant_id="default", by="ada", reason="x")
     async with database.transaction() as connection:
@@ -195,11 +199,11 @@ async def test_a_stray_waits_for_an_engine_that_is_away(desk: Desk, database: Da
         await desk.book.runbook.end_in(connection, desk.book.entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)
     job = await desk.delivery()
     desk.engine.drop("cancel")
-    await desk.reception.receive(job, failing(ValueError()))
+    await desk.listener_jobs.receive(job, failing(ValueError()))
     kept = list(desk.engine.jobs)
     desk.engine.advance(3)
 
-    await desk.reception.receive(await desk.delivery(), failing(ValueError()))
+    await desk.listener_jobs.receive(await desk.delivery(), failing(ValueError()))
 
     assert kept == [job.key]
     assert desk.engine.jobs == {}

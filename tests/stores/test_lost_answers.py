@@ -47,9 +47,9 @@ async def _delivered(database: Database, engine: MemoryEngine) -> AsyncIterator[
     with ThreadPoolExecutor(1) as threads:
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(frames.run())
-            heart = Leases(frames, engine, engine_timeout_ms=60_000)
+            leases = Leases(frames, engine, engine_timeout_ms=60_000)
             yield (
-                Executor(registry, engine, frames, Databases(database, database), heart, VerbRun(threads)),
+                Executor(registry, engine, frames, Databases(database, database), leases, VerbRun(threads)),
                 job,
             )
             writing.cancel()

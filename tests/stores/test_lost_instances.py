@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.engine.known_faults import lost_remedy
 from verbworker.runbook.event import Status, Wait
@@ -26,9 +26,9 @@ async def database(dsn: str) -> AsyncIterator[Database]:
         yield database
 
 
-async def lost(database: Database) -> Book:
+async def lost(database: Database) -> StoredEntry:
     """An entry that was started, and whose key is another's now."""
-    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
     await book.start(7)
     await other.start(7)
     await database.execute("UPDATE verbworker.runbook_entry SET updated_at = clock_timestamp() - interval '1 hour'")
@@ -72,7 +72,7 @@ def test_the_remedy_of_a_lost_instance_ends_with_its_end(version: str, words: st
 
 
 async def test_what_waits_under_a_key_that_is_anothers_now_is_over(database: Database) -> None:
-    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
     await book.start(7)
     await book.park(book.token(instance_key=7))
     await other.start(7)
@@ -83,7 +83,7 @@ async def test_what_waits_under_a_key_that_is_anothers_now_is_over(database: Dat
 
 @pytest.mark.parametrize("kind", [Wait.HUMAN_GATE, Wait.EXTERNAL_SIGNAL, Wait.INCIDENT])
 async def test_a_wait_is_the_one_of_the_case_that_has_its_key_now(database: Database, kind: Wait) -> None:
-    book, other = await Book.open(database), await Book.open(database)
+    book, other = await StoredEntry.open(database), await StoredEntry.open(database)
     await book.park(book.token(5, kind))
     await other.park(other.token(5, kind))
     rows = await database.fetch("SELECT entry_id, closed_as, element_instance_key FROM verbworker.parked_token")
@@ -93,7 +93,7 @@ async def test_a_wait_is_the_one_of_the_case_that_has_its_key_now(database: Data
 
 
 async def test_a_cancel_of_an_instance_that_the_engine_lost_meanwhile_is_carried_out(database: Database) -> None:
-    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
     await book.start(7)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     await Cancellation(database, dispatches).cancel(book.entry_id, tenant_id="default", by="ada", reason="late")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import (
     ENGINE,
     INCIDENT,
@@ -45,10 +45,10 @@ async def pages(overview: Overview, limit: int) -> list[list[UUID]]:
 async def test_pages_follow_each_other_although_entries_came_at_the_same_moment_or_come_meanwhile(
     database: Database, overview: Overview
 ) -> None:
-    made = [(await Book.open(database)).entry_id for _ in range(7)]
+    made = [(await StoredEntry.open(database)).entry_id for _ in range(7)]
     await database.execute("UPDATE verbworker.runbook_entry SET created_at = date_trunc('hour', clock_timestamp())")
     first = await overview.page("default", EVERYTHING, limit=3)
-    await Book.open(database)
+    await StoredEntry.open(database)
     second = await overview.page("default", EVERYTHING, before=first[-1].key, limit=3)
     all_of_them = await pages(overview, 3)
 
@@ -61,7 +61,7 @@ async def test_pages_follow_each_other_although_entries_came_at_the_same_moment_
 
 @pytest.mark.req("EVT-12", "EVT-13")
 async def test_a_listed_entry_says_how_far_it_is_and_what_it_waits_for(database: Database, overview: Overview) -> None:
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
     await book.start()
     for number, detail in enumerate(({"verb": "a", "element": "x"}, {"verb": "a", "element": "x"}, {"verb": "b"})):
         await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once=f"step:{number}", detail=detail)
@@ -78,7 +78,7 @@ async def test_a_listed_entry_says_how_far_it_is_and_what_it_waits_for(database:
 
 async def test_entries_are_counted_where_they_stand(database: Database, overview: Overview) -> None:
     for number in range(3):
-        book = await Book.open(database, verb=f"kyc.verb-{number}")
+        book = await StoredEntry.open(database, verb=f"kyc.verb-{number}")
     async with database.transaction() as connection:
         await book.runbook.end_in(connection, book.entry_id, outcome=None, detail={"result": "ok"})
     counts = await overview.counts("default")
@@ -90,7 +90,7 @@ async def test_entries_are_counted_where_they_stand(database: Database, overview
 async def test_what_waits_for_an_operator_is_a_held_job_or_one_that_nobody_knows(
     database: Database, overview: Overview
 ) -> None:
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
     await book.start(9000)
     known = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
     async with working(database) as frames:
@@ -110,7 +110,7 @@ async def test_what_waits_for_an_operator_is_a_held_job_or_one_that_nobody_knows
 
 
 async def test_the_load_tells_of_this_tenant_alone(database: Database, overview: Overview) -> None:
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
     await book.start(9000)
     await book.park(book.token(1, Wait.TIMER))
     known = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
@@ -130,7 +130,7 @@ async def test_the_load_tells_of_this_tenant_alone(database: Database, overview:
 
 async def test_the_fingerprints_change_with_gates_and_letters(database: Database, overview: Overview) -> None:
     before = await overview.fingerprints()
-    book = await Book.open(database)
+    book = await StoredEntry.open(database)
     await book.park(book.token(1, Wait.HUMAN_GATE, gate="review", job_key=1))
     after = await overview.fingerprints()
     await database.execute("UPDATE verbworker.parked_token SET claimed_by = 'ann', claimed_at = clock_timestamp()")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.ledger import TABLE, Account
-from tests.support.worker_boot import VERB, Desk, one_verb, opened, quick
+from tests.support.worker_boot import VERB, LooplessWorker, one_verb, opened, quick
 from verbworker.app.explain import explain
 from verbworker.contract.verb import Call
 from verbworker.stores.jobs.histories import Histories
@@ -32,14 +32,14 @@ def line_of(function: Any, below: int) -> int:
     return first + below
 
 
-async def frame_of(desk: Desk) -> dict[str, Any]:
+async def frame_of(desk: LooplessWorker) -> dict[str, Any]:
     await desk.start()
     job = await desk.work()
     names = ("state", "retries_left", "fail_class", "fail_code", "fail_text")
     return {name: await desk.column(job, name) for name in names} | {"job": job}
 
 
-async def told_everywhere(desk: Desk, frame: dict[str, Any]) -> str:
+async def told_everywhere(desk: LooplessWorker, frame: dict[str, Any]) -> str:
     """What the frame, its history, `frames explain` and the engine hold."""
     key = frame["job"].key
     history = await Histories(desk.database, engine_id=desk.engine.engine_id).read(key)

@@ -68,9 +68,9 @@ async def _reused(dsn: str) -> AsyncIterator[Reused]:
         frames = Frames(database, engine_id=new.engine_id, owner=uuid4())
         writing = tasks.create_task(frames.run())
         with ThreadPoolExecutor(1) as threads:
-            heart = Leases(frames, new, engine_timeout_ms=60_000)
+            leases = Leases(frames, new, engine_timeout_ms=60_000)
             databases = Databases(database, database)
-            executor = Executor(registry, new, frames, databases, heart, VerbRun(threads))
+            executor = Executor(registry, new, frames, databases, leases, VerbRun(threads))
             reused = Reused(database, workflow, executor, new)
             reused.old = await begin(database, old, workflow, {"amount": 1})
             yield reused

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.databases import plain, value
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import FAR, make_delivery, make_instance, make_job, working
 from tests.support.retention import LETTER, MESSAGE, Past, days, drop_all, retention
 from verbworker.errors import CannotRun, StoreError
@@ -81,7 +81,7 @@ async def test_every_table_has_one_owner_of_its_deletion(dsn: str) -> None:
     assert set(ruled) | OTHER_OWNERS.keys() == there
 
 
-async def frame_events(past: Past, living: Book) -> str:
+async def frame_events(past: Past, living: StoredEntry) -> str:
     await past.archived(3, living, acked=days(20))
     await past.frame(4, None, state="incident")
     insert = (
@@ -94,7 +94,7 @@ async def frame_events(past: Past, living: Book) -> str:
     return "SELECT detail FROM verbworker.frame_event"
 
 
-async def frame_conflicts(past: Past, living: Book) -> str:
+async def frame_conflicts(past: Past, living: StoredEntry) -> str:
     await past.archived(3, living, acked=days(20))
     await past.frame(4, None, state="incident")
     insert = (
@@ -107,7 +107,7 @@ async def frame_conflicts(past: Past, living: Book) -> str:
     return "SELECT delivery ->> 'label' FROM verbworker.frame_conflict"
 
 
-async def worker_boots(past: Past, living: Book) -> str:
+async def worker_boots(past: Past, living: StoredEntry) -> str:
     await past.frame(14, None, state="started")
     holder = await past.labels("SELECT owner FROM verbworker.job_frame WHERE job_key = 14")
     insert = (
@@ -120,7 +120,7 @@ async def worker_boots(past: Past, living: Book) -> str:
     return "SELECT name FROM verbworker.worker_boot"
 
 
-async def messages(past: Past, living: Book) -> str:
+async def messages(past: Past, living: StoredEntry) -> str:
     ended = await past.case(ended=days(1))
     rows = (
         ("due", "consumed", ended.instance_uid, 31),
@@ -138,14 +138,14 @@ async def messages(past: Past, living: Book) -> str:
     return "SELECT message_id FROM verbworker.inbox_message"
 
 
-async def letters(past: Past, living: Book) -> str:
+async def letters(past: Past, living: StoredEntry) -> str:
     rows = (("due", None, 91), ("young", None, 89), ("of an open case", living.entry_id, 400), ("open", None, None))
     for label, entry_id, age in rows:
         await past.database.execute(LETTER, label, entry_id, None if age is None else days(age))
     return "SELECT message_id FROM verbworker.dead_letter"
 
 
-async def payloads(past: Past, living: Book) -> str:
+async def payloads(past: Past, living: StoredEntry) -> str:
     due, young, busy, running = [await past.case(ended=days(age)) for age in (8, 6, 400, 400)]
     await past.frame(1, busy, acked=None)
     await past.frame(2, running, state="started")
@@ -162,7 +162,7 @@ async def payloads(past: Past, living: Book) -> str:
     )
 
 
-async def archive(past: Past, living: Book) -> str:
+async def archive(past: Past, living: StoredEntry) -> str:
     ended = await past.case(ended=days(1))
     rows = ((1, ended, 160), (2, None, 160), (3, ended, 80), (4, living, 400), (5, ended, 400))
     for key, book, age in rows:
@@ -178,7 +178,9 @@ async def archive(past: Past, living: Book) -> str:
     [frame_events, frame_conflicts, worker_boots, messages, letters, payloads, archive],
     ids=lambda f: f.__name__,
 )
-async def test_what_is_due_goes_and_nothing_else(past: Past, seed: Callable[[Past, Book], Awaitable[str]]) -> None:
+async def test_what_is_due_goes_and_nothing_else(
+    past: Past, seed: Callable[[Past, StoredEntry], Awaitable[str]]
+) -> None:
     living = await past.case(ended=None)
     statement = await seed(past, living)
     before = await past.labels(statement)
@@ -284,7 +286,7 @@ INSERT INTO verbworker.compensation_record (
 """
 
 
-async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> Book:
+async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> StoredEntry:
     """A case with a row in every table that tells of one."""
     book = await past.case(ended=ended)
     await past.database.execute(DECISION, book.entry_id)
@@ -293,7 +295,7 @@ async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> Boo
     return book
 
 
-async def rows_of(book: Book) -> int:
+async def rows_of(book: StoredEntry) -> int:
     return int(await book.value(ENTRY_ROWS, book.entry_id, book.instance_uid))
 
 

@@ -330,9 +330,9 @@ async def test_a_lost_start_that_its_first_job_made_known_is_not_asked_for_again
 
 async def test_a_second_instance_is_cancelled_as_soon_as_it_is_seen(desk: Counter, engine: MemoryEngine) -> None:
     uid = await asked_uid(desk)
-    (claimed,) = await desk.dispatches.claim(1, patience=timedelta(0))
+    (claimed,) = await desk.dispatches.claim(1, claim_for=timedelta(0))
     await due_now(desk.database)
-    (again,) = await desk.dispatches.claim(1, patience=timedelta(0))
+    (again,) = await desk.dispatches.claim(1, claim_for=timedelta(0))
     await Instances(desk.database).pin(uid, instance_key=4711, definition_key=1, version=1)
 
     await desk.dispatcher.start(again)

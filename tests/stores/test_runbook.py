@@ -7,7 +7,7 @@ import pytest
 from asyncpg import IntegrityConstraintViolationError
 
 from tests.support.databases import blocked, execute, plain, value
-from tests.support.entries import INSTANCE_KEY, Book, entries_of, make_request, told
+from tests.support.entries import INSTANCE_KEY, StoredEntry, entries_of, make_request, told
 from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
 from verbworker.errors import Fenced, StoreError
 from verbworker.job.frame import Delivery
@@ -23,8 +23,8 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def book(database: Database) -> Book:
-    return await Book.open(database)
+async def book(database: Database) -> StoredEntry:
+    return await StoredEntry.open(database)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def frames(database: Database) -> AsyncIterator[Frames]:
         yield frames
 
 
-def delivery(book: Book, key: int = 1, *, at: int = 1) -> Delivery:
+def delivery(book: StoredEntry, key: int = 1, *, at: int = 1) -> Delivery:
     job = make_job(key, at=at, process_instance_key=INSTANCE_KEY)
     return make_delivery(job, None, instance_uid=book.instance_uid, entry_id=book.entry_id)
 
@@ -42,7 +42,7 @@ def delivery(book: Book, key: int = 1, *, at: int = 1) -> Delivery:
 
 
 @pytest.mark.req("COR-10", "EVT-16")
-async def test_a_thing_is_told_once(book: Book) -> None:
+async def test_a_thing_is_told_once(book: StoredEntry) -> None:
     first = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a day"})
     second = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a week"})
 
@@ -51,7 +51,7 @@ async def test_a_thing_is_told_once(book: Book) -> None:
     assert event.detail == {"name": "a day"}
 
 
-async def test_nothing_is_told_of_an_entry_nobody_made(book: Book) -> None:
+async def test_nothing_is_told_of_an_entry_nobody_made(book: StoredEntry) -> None:
     nobody = make_request().entry_id
 
     assert await book.runbook.append(nobody, Kind.RESUMED, once="x", detail={}) is None
@@ -71,7 +71,7 @@ async def test_one_function_maps_every_event_to_a_status(dsn: str, kind: Kind, r
 
 
 @pytest.mark.req("COR-09", "COR-08", "WAIT-06")
-async def test_an_entry_is_parked_while_any_token_is_open(book: Book) -> None:
+async def test_an_entry_is_parked_while_any_token_is_open(book: StoredEntry) -> None:
     statuses = []
     for number, act in enumerate((book.park(book.token(1)), book.park(book.token(2)), book.unpark(1), book.unpark(2))):
         await act
@@ -81,7 +81,7 @@ async def test_an_entry_is_parked_while_any_token_is_open(book: Book) -> None:
     assert statuses == [Status.PARKED, Status.PARKED, Status.PARKED, Status.EXECUTING]
 
 
-async def test_a_token_that_closed_stays_closed(book: Book) -> None:
+async def test_a_token_that_closed_stays_closed(book: StoredEntry) -> None:
     await book.park(book.token(1))
     await book.unpark(1)
 
@@ -90,14 +90,14 @@ async def test_a_token_that_closed_stays_closed(book: Book) -> None:
     assert await book.runbook.waits(book.entry_id) == []
 
 
-async def test_what_an_entry_waits_for_is_said_in_words(book: Book) -> None:
+async def test_what_an_entry_waits_for_is_said_in_words(book: StoredEntry) -> None:
     await book.park(book.token(1, Wait.EXTERNAL_SIGNAL, reason="Awaiting documents", message_name="documents"))
 
     (wait,) = await book.runbook.waits(book.entry_id)
     assert (wait.kind, wait.reason, wait.message_name) == (Wait.EXTERNAL_SIGNAL, "Awaiting documents", "documents")
 
 
-async def ended(book: Book, result: str, kind: Kind = Kind.RESULT, outcome: bytes | None = b"{}") -> bool:
+async def ended(book: StoredEntry, result: str, kind: Kind = Kind.RESULT, outcome: bytes | None = b"{}") -> bool:
     async with book.database.transaction() as connection:
         return await book.runbook.end_in(
             connection, book.entry_id, outcome=outcome, detail={"result": result}, kind=kind
@@ -105,7 +105,7 @@ async def ended(book: Book, result: str, kind: Kind = Kind.RESULT, outcome: byte
 
 
 @pytest.mark.req("COR-09", "COR-06")
-async def test_an_end_is_final(book: Book) -> None:
+async def test_an_end_is_final(book: StoredEntry) -> None:
     assert await ended(book, "ok", outcome=b'{"case":"closed"}')
 
     assert not await ended(book, "err", outcome=b'{"case":"lost"}')
@@ -117,7 +117,7 @@ async def test_an_end_is_final(book: Book) -> None:
     assert await book.kinds() == ["ExecutionResult"]
 
 
-async def test_what_comes_after_the_end_is_kept_and_changes_no_status(book: Book) -> None:
+async def test_what_comes_after_the_end_is_kept_and_changes_no_status(book: StoredEntry) -> None:
     await ended(book, "", Kind.CANCELLED)
 
     await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once="step:1", detail={"verb": "kyc.late"})
@@ -126,7 +126,7 @@ async def test_what_comes_after_the_end_is_kept_and_changes_no_status(book: Book
     assert (await book.entry()).status is Status.CANCELLED
 
 
-async def test_an_end_closes_what_was_waited_for(book: Book) -> None:
+async def test_an_end_closes_what_was_waited_for(book: StoredEntry) -> None:
     await book.park(book.token(1))
 
     await ended(book, "ok")
@@ -134,7 +134,7 @@ async def test_an_end_closes_what_was_waited_for(book: Book) -> None:
     assert await book.value("SELECT closed_as FROM verbworker.parked_token") == "ended"
 
 
-async def test_a_wait_that_comes_after_the_end_does_not_stand(book: Book) -> None:
+async def test_a_wait_that_comes_after_the_end_does_not_stand(book: StoredEntry) -> None:
     await ended(book, "ok")
 
     await book.park(book.token(1))
@@ -145,7 +145,7 @@ async def test_a_wait_that_comes_after_the_end_does_not_stand(book: Book) -> Non
 
 
 @pytest.mark.req("COR-06", "COR-02")
-async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(book: Book) -> None:
+async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(book: StoredEntry) -> None:
     await book.start()
 
     await ended(book, "err")
@@ -157,7 +157,7 @@ async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(book:
     assert tuple(row or ()) == ("failed", True)
 
 
-async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(book: Book, dsn: str) -> None:
+async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(book: StoredEntry, dsn: str) -> None:
     await book.park(book.token(1))
     async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
         await book.runbook.unpark_in(connection, ENGINE, 1, closed_as="resumed")
@@ -173,13 +173,13 @@ async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(book: Boo
 # ---- the chain -------------------------------------------------------------------------------------------------------
 
 
-async def chain(book: Book, length: int = 4) -> None:
+async def chain(book: StoredEntry, length: int = 4) -> None:
     for number in range(length):
         await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number}", detail={"name": f"t{number}"})
 
 
 @pytest.mark.req("EVT-16", "COR-10")
-async def test_a_chain_that_nobody_touched_holds(book: Book) -> None:
+async def test_a_chain_that_nobody_touched_holds(book: StoredEntry) -> None:
     await chain(book)
 
     seen = await book.runbook.verify("default")
@@ -203,9 +203,9 @@ PLACES = {"inserted": 9, "shortened": 4, "emptied": 1, "dropped": 3}
 
 @pytest.mark.req("EVT-16")
 @pytest.mark.parametrize("name", list(TAMPERINGS))
-async def test_a_chain_that_somebody_touched_does_not_hold(book: Book, dsn: str, name: str) -> None:
+async def test_a_chain_that_somebody_touched_does_not_hold(book: StoredEntry, dsn: str, name: str) -> None:
     await chain(book)
-    untouched = await Book.open(book.database)
+    untouched = await StoredEntry.open(book.database)
     await chain(untouched, 2)
     at_entry = f"entry_id = '{book.entry_id}'"
     statement = TAMPERINGS[name].replace("WHERE", f"WHERE {at_entry} AND")
@@ -229,14 +229,14 @@ async def test_a_chain_that_somebody_touched_does_not_hold(book: Book, dsn: str,
         "TRUNCATE verbworker.runbook_event",
     ],
 )
-async def test_events_are_appended_and_never_changed(book: Book, dsn: str, statement: str) -> None:
+async def test_events_are_appended_and_never_changed(book: StoredEntry, dsn: str, statement: str) -> None:
     await chain(book, 1)
 
     with pytest.raises(IntegrityConstraintViolationError, match="never changed"):
         await execute(dsn, statement)
 
 
-async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(book: Book, dsn: str) -> None:
+async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(book: StoredEntry, dsn: str) -> None:
     async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
         first = await book.runbook.append_in(connection, book.entry_id, Kind.TIMER_FIRED, once="a", detail={})
         second = tasks.create_task(book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="b", detail={}))
@@ -247,7 +247,7 @@ async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(book:
     assert (await book.runbook.verify("default")).broken == {}
 
 
-async def test_many_at_once_keep_the_chain(book: Book) -> None:
+async def test_many_at_once_keep_the_chain(book: StoredEntry) -> None:
     async with asyncio.TaskGroup() as tasks:
         for number in range(40):
             append = book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number % 20}", detail={})
@@ -261,7 +261,7 @@ async def test_many_at_once_keep_the_chain(book: Book) -> None:
 
 
 @pytest.mark.req("EVT-01", "COR-02", "COR-07", "X-39")
-async def test_the_start_pins_the_entry_and_is_told(book: Book) -> None:
+async def test_the_start_pins_the_entry_and_is_told(book: StoredEntry) -> None:
     assert await book.start()
     assert not await book.start(4711)
 
@@ -277,7 +277,7 @@ async def test_the_start_pins_the_entry_and_is_told(book: Book) -> None:
 
 
 @pytest.mark.req("EVT-02", "EVT-15", "COR-03")
-async def test_a_completed_frame_is_told_in_its_own_commit(book: Book, frames: Frames) -> None:
+async def test_a_completed_frame_is_told_in_its_own_commit(book: StoredEntry, frames: Frames) -> None:
     await book.start()
     claim = await claimed(frames, delivery(book))
     assert await book.kinds() == ["DurableTaskStarted"]
@@ -295,7 +295,7 @@ async def test_a_completed_frame_is_told_in_its_own_commit(book: Book, frames: F
     }
 
 
-async def test_a_step_that_is_rolled_back_was_not_told(book: Book, frames: Frames) -> None:
+async def test_a_step_that_is_rolled_back_was_not_told(book: StoredEntry, frames: Frames) -> None:
     await book.start()
     claim = await claimed(frames, delivery(book))
 
@@ -310,7 +310,7 @@ async def test_a_step_that_is_rolled_back_was_not_told(book: Book, frames: Frame
     assert await book.kinds() == ["DurableTaskStarted"]
 
 
-async def test_a_step_that_threw_says_its_code(book: Book, frames: Frames) -> None:
+async def test_a_step_that_threw_says_its_code(book: StoredEntry, frames: Frames) -> None:
     await book.start()
 
     await frames.pop_thrown(await claimed(frames, delivery(book)), THROWN)
@@ -320,7 +320,7 @@ async def test_a_step_that_threw_says_its_code(book: Book, frames: Frames) -> No
 
 
 @pytest.mark.req("EVT-08", "EVT-14", "EVT-15", "X-34", "X-35")
-async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: Book, frames: Frames) -> None:
+async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: StoredEntry, frames: Frames) -> None:
     await book.start()
     claim = await claimed(frames, delivery(book))
     await frames.pop_incident(claim, INCIDENT)
@@ -343,7 +343,7 @@ async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: Book, 
 
 
 @pytest.mark.req("EVT-14")
-async def test_a_second_incident_of_the_same_job_is_told_again(book: Book, frames: Frames) -> None:
+async def test_a_second_incident_of_the_same_job_is_told_again(book: StoredEntry, frames: Frames) -> None:
     await book.start()
     for at in (1, 4_000_000_000_000):
         claim = await claimed(frames, delivery(book, at=at))
@@ -355,7 +355,7 @@ async def test_a_second_incident_of_the_same_job_is_told_again(book: Book, frame
     assert (await book.entry()).status is Status.PARKED
 
 
-async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: Book, frames: Frames) -> None:
+async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: StoredEntry, frames: Frames) -> None:
     await book.start()
     claim = await claimed(frames, delivery(book))
     await ended(book, "", Kind.CANCELLED)
@@ -367,7 +367,7 @@ async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: Boo
     assert (await frames.waiting()).held == 0
 
 
-async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> None:
+async def test_a_frame_of_a_twin_tells_nothing(book: StoredEntry, frames: Frames) -> None:
     await book.start(instance_key=4711)
 
     with pytest.raises(Fenced):
@@ -381,7 +381,7 @@ async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> No
 
 @pytest.mark.req("COR-05", "COR-02", "COR-03", "COR-08")
 async def test_an_entry_its_instance_its_jobs_and_its_waits_are_found_from_each_other(
-    book: Book, frames: Frames
+    book: StoredEntry, frames: Frames
 ) -> None:
     await book.start()
     await claimed(frames, delivery(book))
@@ -398,7 +398,7 @@ async def test_an_entry_its_instance_its_jobs_and_its_waits_are_found_from_each_
 
 @pytest.mark.req("COR-11", "COR-04", "COR-01")
 async def test_an_entry_is_read_by_its_tenant_alone_with_all_that_was_asked(database: Database) -> None:
-    book = await Book.open(database, provenance={"pack": "kyc", "runbook": "r-1"})
+    book = await StoredEntry.open(database, provenance={"pack": "kyc", "runbook": "r-1"})
 
     assert await book.runbook.entry(book.entry_id, tenant_id="another") is None
     entry = await book.runbook.entry(book.entry_id, tenant_id="default")
@@ -408,7 +408,7 @@ async def test_an_entry_is_read_by_its_tenant_alone_with_all_that_was_asked(data
 
 
 async def test_entries_are_listed_newest_first_and_by_status(database: Database) -> None:
-    books = [await Book.open(database) for _ in range(3)]
+    books = [await StoredEntry.open(database) for _ in range(3)]
     await ended(books[1], "ok")
 
     newest = [entry.entry_id for entry in await entries_of(database, "default")]
@@ -417,7 +417,7 @@ async def test_entries_are_listed_newest_first_and_by_status(database: Database)
     assert completed == [books[1].entry_id]
 
 
-async def test_events_are_read_from_a_place_on(book: Book) -> None:
+async def test_events_are_read_from_a_place_on(book: StoredEntry) -> None:
     await chain(book, 3)
 
     assert [event.seq for event in await book.runbook.events(book.entry_id, after=1)] == [2, 3]

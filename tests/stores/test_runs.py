@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.ledger import EFFECTS, TABLE, Account
-from tests.support.worker_boot import VERB, Desk, beside, one_verb, opened, quick
+from tests.support.worker_boot import VERB, LooplessWorker, beside, one_verb, opened, quick
 from verbworker.contract.verb import Call
 from verbworker.errors import TransientExternal, TransientInfrastructure
 from verbworker.job.failpoint import Point
@@ -68,7 +68,7 @@ def failing(error: BaseException, outside: Outside, **options: Any) -> Any:
     return one_verb(fail, **options)
 
 
-async def effects(desk: Desk) -> int:
+async def effects(desk: LooplessWorker) -> int:
     row: Any = await desk.database.fetchrow(EFFECTS)
     return int(row[0])
 
@@ -242,7 +242,7 @@ async def test_no_exception_of_a_verb_reaches_beyond_its_job(dsn: str, error: Ba
 # ---- ended from outside --------------------------------------------------------------------------------------------
 
 
-async def running(desk: Desk, outside: Outside, tasks: asyncio.TaskGroup) -> tuple[Job, "asyncio.Task[None]"]:
+async def running(desk: LooplessWorker, outside: Outside, tasks: asyncio.TaskGroup) -> tuple[Job, "asyncio.Task[None]"]:
     """A job whose verb stands still."""
     outside.hold()
     job = await desk.begun()
@@ -257,7 +257,7 @@ async def test_a_transactional_verb_that_must_end_is_rolled_back_and_its_job_goe
     async with opened(dsn, booking(outside)) as desk, asyncio.TaskGroup() as tasks:
         await desk.database.execute(TABLE)
         job, task = await running(desk, outside, tasks)
-        desk.heart.end_all(StopReason.SHUTDOWN)
+        desk.leases.end_all(StopReason.SHUTDOWN)
         await task
 
         assert await effects(desk) == 0
@@ -270,7 +270,7 @@ async def test_an_external_verb_that_must_end_stays_as_it_is(dsn: str) -> None:
     outside = Outside()
     async with opened(dsn, sending(outside)) as desk, asyncio.TaskGroup() as tasks:
         job, task = await running(desk, outside, tasks)
-        desk.heart.end_all(StopReason.SHUTDOWN)
+        desk.leases.end_all(StopReason.SHUTDOWN)
         await task
 
         assert (await desk.column(job, "state"), await desk.column(job, "runs")) == ("started", 1)
@@ -283,7 +283,7 @@ async def test_a_job_that_is_claimed_while_the_worker_ends_is_not_begun(dsn: str
     outside = Outside()
     async with opened(dsn, make(outside)) as desk:
         job = await desk.begun()
-        desk.heart.end_all(StopReason.SHUTDOWN)
+        desk.leases.end_all(StopReason.SHUTDOWN)
         await desk.executor.execute(job)
 
         assert outside.calls == 0
@@ -307,7 +307,7 @@ async def test_a_verb_whose_frame_another_worker_claimed_is_ended_and_says_nothi
         outside.reached.clear()
         again = tasks.create_task(rival.executor.execute(await rival.deliver()))
         await outside.reached.wait()
-        await desk.heart.beat()
+        await desk.leases.beat()
         await task
         outside.may_go_on.set()
         await again
@@ -325,7 +325,7 @@ async def test_a_verb_whose_job_is_gone_is_ended(dsn: str, make: Any) -> None:
         await desk.database.execute(TABLE)
         job, task = await running(desk, outside, tasks)
         await desk.engine.cancel(job.process_instance_key)
-        await desk.heart.beat()
+        await desk.leases.beat()
         await task
 
         assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("failed", "JobGone")
@@ -338,7 +338,7 @@ async def test_an_engine_that_does_not_answer_ends_no_verb(dsn: str) -> None:
     async with opened(dsn, sending(outside)) as desk, asyncio.TaskGroup() as tasks:
         job, task = await running(desk, outside, tasks)
         desk.engine.drop("extend")
-        await desk.heart.beat()
+        await desk.leases.beat()
         outside.may_go_on.set()
         await task
 
@@ -425,10 +425,10 @@ async def test_a_verb_that_ignores_its_end_is_named(dsn: str, caplog: pytest.Log
         try:
             async with asyncio.timeout(30):
                 while "over time" not in await desk.story(job):
-                    await desk.heart.beat()
+                    await desk.leases.beat()
                     await asyncio.sleep(0.02)
             named = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
-            await desk.heart.beat()
+            await desk.leases.beat()
         finally:
             go_on.set()
         await running

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, make_job
 from tests.support.gate_cases import GATE, TENANT, hall_registry, memory
 from tests.support.gate_cases import opened as opened_hall
@@ -240,11 +240,11 @@ async def test_a_row_that_cannot_be_removed_is_removed_by_the_sweep(database: Da
 
 
 @pytest.fixture
-async def listening(database: Database) -> tuple[Book, MemoryEngine, ListenerJobs]:
+async def listening(database: Database) -> tuple[StoredEntry, MemoryEngine, ListenerJobs]:
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [KIND])
     engine.lose_timeouts()
-    book = await Book.open(database, attempts=1)
+    book = await StoredEntry.open(database, attempts=1)
     variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
     await book.start(started.instance_key)
@@ -272,10 +272,10 @@ def acting(*errors: BaseException) -> Act:
 
 @pytest.mark.parametrize("error", [Crash(), StoreUnavailable("away"), ZeroDivisionError()], ids=repr)
 async def test_a_listener_job_that_was_not_answered_is_served_elsewhere_without_a_timeout(
-    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs], error: BaseException
+    database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs], error: BaseException
 ) -> None:
-    _, engine, reception = listening
-    desk = ListenerKind(KIND, reception, acting(error))
+    _, engine, listener_jobs = listening
+    desk = ListenerKind(KIND, listener_jobs, acting(error))
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (around, _):
         with suppress(Crash):
@@ -392,7 +392,7 @@ async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_r
 
 
 async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
-    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
+    database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
@@ -412,7 +412,7 @@ async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
 
 
 async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_row(
-    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
+    database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
@@ -428,7 +428,7 @@ async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_
 
 
 async def test_a_row_is_kept_while_the_engine_is_away_and_tried_again_later(
-    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
+    database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.entries import INSTANCE_KEY, Book
+from tests.support.entries import INSTANCE_KEY, StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.runbook.event import DueBy, Kind, StallKind, Wait
 from verbworker.stores.cases.overview import Filter, Overview
@@ -98,9 +98,9 @@ async def database(dsn: str) -> AsyncIterator[Database]:
         yield opened
 
 
-async def quiet(database: Database, **changes: object) -> Book:
+async def quiet(database: Database, **changes: object) -> StoredEntry:
     """An entry that the engine has, of which nothing was heard for a day."""
-    book = await Book.open(database, attempts=1, **changes)
+    book = await StoredEntry.open(database, attempts=1, **changes)
     await book.start()
     await age(database)
     return book

@@ -13,7 +13,7 @@ from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.sweeping import die, leases_end, reconcile, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import House, house
-from tests.support.worker_boot import VERB, Desk, one_verb, opened, quick
+from tests.support.worker_boot import VERB, LooplessWorker, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.app import wiring as app
 from verbworker.app.settings import Settings
@@ -59,13 +59,13 @@ def booking(**options: Any) -> Registry:
     return one_verb(book, mode="transactional", **options)
 
 
-async def begun(desk: Desk) -> Job:
+async def begun(desk: LooplessWorker) -> Job:
     """A job that was delivered by an engine which will never deliver it again by itself."""
     desk.engine.lose_timeouts()
     return await desk.begun()
 
 
-async def due(desk: Desk) -> list[Job]:
+async def due(desk: LooplessWorker) -> list[Job]:
     """What the engine hands out, however long one waits."""
     desk.engine.advance(24 * 3600)
     return await desk.engine.activate(Ask(VERB, "rival", 60_000, RESERVED), 10, 0)
@@ -553,7 +553,7 @@ async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: House)
 # ---- what comes back -------------------------------------------------------------------------------------------------
 
 
-async def _closed(desk: Desk) -> Job:
+async def _closed(desk: LooplessWorker) -> Job:
     """A job that the engine called gone, and takes back: it was restored from a backup."""
     job = await begun(desk)
     await die(desk.executor, job, Point.PUSHED)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.frames import make_instance, make_job
-from tests.support.profiled import Office, profiled_model, profiled_registry
+from tests.support.profiled import VerbRecorder, profiled_model, profiled_registry
 from verbworker.model.weave import weave
 from verbworker.profile.task_profile import HEADER
 from verbworker.stores.cases.instances import Instances
@@ -30,7 +30,7 @@ def book(database: Database) -> TaskProfileStore:
 
 @pytest.mark.req("POL-05", "CPL-13")
 async def test_terms_are_found_by_the_digest_a_job_carries(database: Database, book: TaskProfileStore) -> None:
-    compiled = weave(profiled_model("doc"), profiled_registry("doc", Office())).compiled
+    compiled = weave(profiled_model("doc"), profiled_registry("doc", VerbRecorder())).compiled
     job = make_job(element_id="ask", headers={HEADER: compiled.ir_digest})
     assert await book.of(job) is None
 

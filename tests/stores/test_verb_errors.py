@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.databases import plain
 from tests.support.ledger import TABLE, Account
-from tests.support.worker_boot import Desk, one_verb, opened, quick
+from tests.support.worker_boot import LooplessWorker, one_verb, opened, quick
 from verbworker.contract.verb import Call, Db
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.testing.memory import JobState
@@ -54,7 +54,7 @@ def doing(deed: Callable[[Db], Awaitable[None]], runs: list[int], **options: Any
     return one_verb(work, mode="transactional", policy=quick(), **options)
 
 
-async def outcome(desk: Desk) -> list[Any]:
+async def outcome(desk: LooplessWorker) -> list[Any]:
     """State, retries left and infrastructure runs after one delivery."""
     await desk.database.execute(PREPARE)
     await desk.start()

@@ -99,10 +99,10 @@ async def on_shift(
     with ThreadPoolExecutor(4) as threads:
         async with Database(dsn, size=6) as control, Database(dsn, size=4) as verbs:
             frames = Frames(control, engine_id=engine.engine_id, owner=uuid4(), lease=lease)
-            heart = Leases(frames, engine, engine_timeout_ms=60_000)
-            executor = Executor(registry, engine, frames, Databases(control, verbs), heart, VerbRun(threads))
+            leases = Leases(frames, engine, engine_timeout_ms=60_000)
+            executor = Executor(registry, engine, frames, Databases(control, verbs), leases, VerbRun(threads))
             relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
-            worker = Worker(registry, engine, frames, executor, heart, relay, reaper, pace)
+            worker = Worker(registry, engine, frames, executor, leases, relay, reaper, pace)
             yield Shift(worker, engine, control, registry)
 
 

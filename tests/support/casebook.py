@@ -100,7 +100,7 @@ def case_registry(domain: str, message: str) -> Registry:
 
 
 @dataclass(slots=True)
-class Casebook:
+class CaseSetup:
     """One database, one broker, and a desk for every type of job."""
 
     domain: str
@@ -109,14 +109,14 @@ class Casebook:
     engine: Heard
     database: Database
     frames: Frames
-    heart: Leases
+    leases: Leases
     executor: Executor
     router: Router
     dispatcher: Dispatcher
     dispatches: Dispatches
     deployments: Deployments
     inbox: Inbox
-    messenger: MessageDelivery
+    message_delivery: MessageDelivery
     cancelling: Cancellation
     reconciler: Reconciler
     runbook: Runbook
@@ -203,7 +203,7 @@ class Casebook:
             payload=payload,
         )
         await self.inbox.receive(letter, sent_by="tests", ttl=timedelta(hours=1))
-        await self.messenger.drain()
+        await self.message_delivery.drain()
 
     # ---- looking ---------------------------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Casebook:
         )
 
 
-async def _end(book: Casebook, entry_id: UUID) -> None:
+async def _end(book: CaseSetup, entry_id: UUID) -> None:
     carrier = await Instances(book.database).of_entry(entry_id)
     if carrier is not None and carrier.instance_key is not None:
         with suppress(JobGone):
@@ -295,37 +295,37 @@ async def _end(book: Casebook, entry_id: UUID) -> None:
 
 
 @asynccontextmanager
-async def casebook(dsn: str, address: str, domain: str, registry: Registry | None = None) -> AsyncIterator[Casebook]:
+async def casebook(dsn: str, address: str, domain: str, registry: Registry | None = None) -> AsyncIterator[CaseSetup]:
     """A casebook on a migrated database and a running broker; what it leaves in the engine is cancelled."""
     message = f"{domain}-letter"
     known = registry or case_registry(domain, message)
     async with opened_rig(dsn, address, known) as rig, counter(rig.database, known, rig.engine) as desk:
         engine, database = rig.engine, rig.database
         identity = InstanceIdentity(Instances(database), engine, desk.dispatches)
-        reception = ListenerJobs(database, engine, identity)
+        listener_jobs = ListenerJobs(database, engine, identity)
         deployments = Deployments(database, engine_id=engine.engine_id)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         cancelling = Cancellation(database, desk.dispatches, engine)
-        handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, reception).handlers()
-        handlers += [Completion(known, database, reception, cancelling), GateJobs(known, engine, database)]
+        handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, listener_jobs).handlers()
+        handlers += [Completion(known, database, listener_jobs, cancelling), GateJobs(known, engine, database)]
         threads = ThreadPoolExecutor(2)
         databases, verb_run = Databases(database, database), VerbRun(threads)
-        executor = Executor(known, engine, rig.frames, databases, rig.heart, verb_run, identity=identity)
-        book = Casebook(
+        executor = Executor(known, engine, rig.frames, databases, rig.leases, verb_run, identity=identity)
+        book = CaseSetup(
             domain=domain,
             message=message,
             registry=known,
             engine=engine,
             database=database,
             frames=rig.frames,
-            heart=rig.heart,
+            leases=rig.leases,
             executor=executor,
             router=desk.router,
             dispatcher=desk.dispatcher,
             dispatches=desk.dispatches,
             deployments=deployments,
             inbox=inbox,
-            messenger=MessageDelivery(known, inbox, DeadLetters(database), engine),
+            message_delivery=MessageDelivery(known, inbox, DeadLetters(database), engine),
             cancelling=cancelling,
             reconciler=Reconciler(database, engine, cancelling, after=timedelta(hours=1)),
             runbook=Runbook(database),
@@ -340,7 +340,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
 
 
 @asynccontextmanager
-async def working(book: Casebook) -> AsyncIterator[None]:
+async def working(book: CaseSetup) -> AsyncIterator[None]:
     """A worker with every desk at work; in the end it drains."""
     frames, engine, stop = book.frames, book.engine, asyncio.Event()
     relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
@@ -350,7 +350,7 @@ async def working(book: Casebook) -> AsyncIterator[None]:
         engine,
         frames,
         book.executor,
-        book.heart,
+        book.leases,
         relay,
         reaper,
         pace,

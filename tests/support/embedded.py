@@ -75,6 +75,6 @@ class EmbeddedStage:
         await eventually(is_settled)
 
 
-def embedded(dsn: str, *, clockwork: bool = True) -> EmbeddedEngine:
+def embedded(dsn: str, *, run_timers: bool = True) -> EmbeddedEngine:
     """One process's engine on a database, still to be opened."""
-    return EmbeddedEngine(Database(dsn, size=8), engine_id="test", clockwork=clockwork)
+    return EmbeddedEngine(Database(dsn, size=8), engine_id="test", run_timers=run_timers)

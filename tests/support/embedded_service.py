@@ -202,7 +202,7 @@ async def workshop(dsn: str, worker_dsn: str | None = None, **given: Any) -> Asy
 async def deploy(dsn: str, database: Database, engine_id: str, registry: Registry) -> None:
     """Weave and deploy the model."""
     woven = weave(model(), registry)
-    async with EmbeddedEngine(Database(dsn, size=4), engine_id=engine_id, clockwork=False) as engine:
+    async with EmbeddedEngine(Database(dsn, size=4), engine_id=engine_id, run_timers=False) as engine:
         (deployed,) = await engine.deploy([Resource("case.bpmn", woven.content)])
     book = Deployments(database, engine_id=engine_id)
     digest = sha256(model()).digest()

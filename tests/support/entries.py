@@ -39,7 +39,7 @@ def make_request(**changes: Any) -> Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class StoredEntry:
     """An entry with its instance, and the runbook it stands in."""
 
     database: Database
@@ -48,7 +48,7 @@ class Book:
     instance_uid: UUID
 
     @classmethod
-    async def open(cls, database: Database, *, attempts: int | None = 0, **changes: Any) -> "Book":
+    async def open(cls, database: Database, *, attempts: int | None = 0, **changes: Any) -> "StoredEntry":
         """Make an entry and its instance known, with a start request that was sent `attempts` times."""
         request, runbook, uid = make_request(**changes), Runbook(database), uuid4()
         instance = Instance(

@@ -64,7 +64,7 @@ def hall_registry(domain: str = "hall", *, gate: Gate | None = None, declared: b
 
 
 @dataclass(frozen=True, slots=True)
-class Hall:
+class GateSetup:
     """Everything that people and a worker do at gates, over one engine and one database."""
 
     domain: str
@@ -133,11 +133,11 @@ class Hall:
 @asynccontextmanager
 async def opened(
     database: Database, engine: Engine, registry: Registry, *, domain: str = "hall", **options: Any
-) -> AsyncIterator[Hall]:
+) -> AsyncIterator[GateSetup]:
     """A hall; its relay and its desk work when the test says so."""
     desk = GateJobs(registry, engine, database, **options)
     async with counter(database, registry, engine) as desk_of_callers:
-        yield Hall(
+        yield GateSetup(
             domain, engine, database, desk, Gates(database, engine), GateRelay(database, engine), desk_of_callers
         )
 

@@ -94,7 +94,7 @@ def issuer() -> Iterator[Issuer]:
 
 
 def _desk(made: Issuer) -> type[BaseHTTPRequestHandler]:
-    class Desk(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             if parts.path == "/authorize":
@@ -119,4 +119,4 @@ def _desk(made: Issuer) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: object) -> None:
             return
 
-    return Desk
+    return Handler

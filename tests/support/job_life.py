@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.casebook import Casebook
+from tests.support.casebook import CaseSetup
 from tests.support.ledger import Account
 from tests.support.models import fork
 from tests.support.rig import Rig
@@ -23,7 +23,7 @@ async def started(rig: Rig, domain: str, *verbs: str) -> Begun:
     return await begin(rig.database, rig.engine, workflow, Account(amount=7).model_dump(mode="json"))
 
 
-async def crash(rig: Rig | Casebook, job: Job, point: Point) -> None:
+async def crash(rig: Rig | CaseSetup, job: Job, point: Point) -> None:
     """Work a job off in a worker that dies at `point`."""
 
     def strike(reached: Point) -> None:

@@ -52,7 +52,7 @@ def serve() -> Iterator[Provider]:
 
 
 def _desk(provider: Provider) -> type[BaseHTTPRequestHandler]:
-    class Desk(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, body = provider.answer(self.headers["Idempotency-Key"], question["entity"])
@@ -64,4 +64,4 @@ def _desk(provider: Provider) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: object) -> None:
             return
 
-    return Desk
+    return Handler

@@ -37,7 +37,7 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.messages.ingress import Answered, Ingress
-from verbworker.work.messages.ingress import MessageCounter as MessageCounter
+from verbworker.work.messages.ingress import ImmediateDelivery as ImmediateDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.router import Caller
 from verbworker.work.upkeep.releases import Release, Releases
@@ -195,7 +195,7 @@ class LostWorld:
 
     async def hand_over(self, message_id: str) -> Answered:
         """Hand the case a letter at once."""
-        counter = MessageCounter(self.registry, self._inbox(), DeadLetters(self.database), self.engines[0])
+        counter = ImmediateDelivery(self.registry, self._inbox(), DeadLetters(self.database), self.engines[0])
         return await counter.hand_over(self._letter(message_id), sent_by="tests")
 
     async def decide(self, entry_id: UUID) -> None:

@@ -22,7 +22,7 @@ from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.messages.delivery import MessageDelivery
-from verbworker.work.messages.ingress import Ingress, MessageCounter
+from verbworker.work.messages.ingress import ImmediateDelivery, Ingress
 
 TENANT = "acme"
 DOCS = "documents-received"
@@ -83,16 +83,16 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Mailroom:
+class InboxSetup:
     """An inbox with everything around it."""
 
     database: Database
     engine: MemoryEngine
     inbox: Inbox
     letters: DeadLetters
-    messenger: MessageDelivery
+    message_delivery: MessageDelivery
     ingress: Ingress
-    counter: MessageCounter
+    counter: ImmediateDelivery
     runbook: Runbook
 
     async def case(self, key: str = KEY, *, tenant: str = TENANT, verb: str = VERB) -> Case:
@@ -141,7 +141,7 @@ class Mailroom:
 
     async def claim(self) -> list[Claimed]:
         """Take what is due, as this mailroom's messenger does."""
-        return await self.inbox.claim(16, patience=MINUTE)
+        return await self.inbox.claim(16, claim_for=MINUTE)
 
     async def letter(self) -> DeadLetter:
         """The one letter that waits for a person."""
@@ -165,17 +165,17 @@ def make_request(entry_id: UUID, tenant: str) -> Request:
 
 
 @asynccontextmanager
-async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[Mailroom]:
+async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[InboxSetup]:
     """A mailroom on a migrated database, with an engine in memory."""
     known = registry or make_registry()
     async with Database(dsn, size=8) as database:
         engine = MemoryEngine(ENGINE)
         inbox = Inbox(database, engine_id=ENGINE, owner=uuid4())
         letters = DeadLetters(database)
-        messenger = MessageDelivery(known, inbox, letters, engine)
-        ingress = Ingress(inbox, letters, delivery=messenger)
-        counter = MessageCounter(known, inbox, letters, engine)
-        yield Mailroom(database, engine, inbox, letters, messenger, ingress, counter, Runbook(database))
+        message_delivery = MessageDelivery(known, inbox, letters, engine)
+        ingress = Ingress(inbox, letters, delivery=message_delivery)
+        counter = ImmediateDelivery(known, inbox, letters, engine)
+        yield InboxSetup(database, engine, inbox, letters, message_delivery, ingress, counter, Runbook(database))
 
 
 async def received(database: Database, instance_uid: UUID) -> list[ReceivedMessage]:

@@ -63,7 +63,7 @@ class Settlement(BaseModel):
 
 
 @dataclass
-class Office:
+class VerbRecorder:
     """What the verbs saw, and how the first of them behaves."""
 
     questions: list[tuple[Question, str, int]] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Office:
     reference: str | None = "ref-1"
 
 
-def profiled_registry(domain: str, office: Office, *, mode: str = "external") -> Registry:
+def profiled_registry(domain: str, office: VerbRecorder, *, mode: str = "external") -> Registry:
     """The verbs `<domain>.ask` and `<domain>.settle` and the workflow verb around them."""
     verbs = Registry()
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.app.settings import Settings
 from verbworker.runbook.event import Kind
@@ -62,9 +62,9 @@ class Past:
 
     database: Database
 
-    async def case(self, *, ended: timedelta | None, key: int = 0, **changes: Any) -> Book:
+    async def case(self, *, ended: timedelta | None, key: int = 0, **changes: Any) -> StoredEntry:
         """A case that was carried out; it ended so long ago, or is open."""
-        book = await Book.open(self.database, **changes)
+        book = await StoredEntry.open(self.database, **changes)
         await book.start(key or uuid4().int % 10**12)
         await book.park(book.token(element=uuid4().int % 10**12))
         await self._append(book, Kind.PARKED, {"reason": "Waiting \\ \u00fcber 'it'\n", "n": 1e3})
@@ -72,25 +72,25 @@ class Past:
             await self.end(book, ended)
         return book
 
-    async def end(self, book: Book, ago: timedelta) -> None:
+    async def end(self, book: StoredEntry, ago: timedelta) -> None:
         """Have a case end, so long ago."""
         await self._append(book, Kind.RESULT, {"result": "ok"})
         for table in ("runbook_entry", "workflow_instance"):
             past = f"UPDATE verbworker.{table} SET ended_at = clock_timestamp() - $2::interval WHERE entry_id = $1"
             await self.database.execute(past, book.entry_id, ago)
 
-    async def _append(self, book: Book, kind: Kind, detail: Mapping[str, object]) -> None:
+    async def _append(self, book: StoredEntry, kind: Kind, detail: Mapping[str, object]) -> None:
         async with self.database.transaction() as connection:
             await book.runbook.append_in(connection, book.entry_id, kind, once=kind.value, detail=detail)
 
     async def frame(
-        self, key: int, book: Book | None, *, state: str = "completed", acked: timedelta | None = None
+        self, key: int, book: StoredEntry | None, *, state: str = "completed", acked: timedelta | None = None
     ) -> None:
         """A frame in the hot table."""
         uid = None if book is None else book.instance_uid
         await self.database.execute(FRAME, ENGINE, key, uid, uuid4(), state, acked)
 
-    async def archived(self, key: int, book: Book | None, *, acked: timedelta) -> None:
+    async def archived(self, key: int, book: StoredEntry | None, *, acked: timedelta) -> None:
         """A frame in the archive."""
         await self.frame(key, book, acked=acked)
         month = "SELECT verbworker.ensure_archive_month(clock_timestamp() - $1::interval)"

@@ -119,7 +119,7 @@ class Rig:
     engine: Heard
     database: Database
     frames: Frames
-    heart: Leases
+    leases: Leases
     executor: Executor
     ring: KeyRing | None = None
     taken: list[Job] = field(default_factory=list)
@@ -173,10 +173,12 @@ async def opened(
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))
         writing = tasks.create_task(frames.run())
-        heart = Leases(frames, engine, engine_timeout_ms=60_000)
-        executor = Executor(registry, engine, frames, Databases(database, database), heart, VerbRun(threads), ring=ring)
+        leases = Leases(frames, engine, engine_timeout_ms=60_000)
+        executor = Executor(
+            registry, engine, frames, Databases(database, database), leases, VerbRun(threads), ring=ring
+        )
         try:
-            yield Rig(registry, engine, database, frames, heart, executor, ring)
+            yield Rig(registry, engine, database, frames, leases, executor, ring)
         finally:
             await frames.flush()
             writing.cancel()

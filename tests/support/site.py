@@ -18,7 +18,7 @@ from uuid import UUID
 from tests.support.apart import run_apart
 from tests.support.children import Child, spawn
 from tests.support.command import COMMAND, environment
-from tests.support.entries import Book
+from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.shop import wait_until
@@ -188,7 +188,7 @@ def site(folder: Path, dsn: str, *options: str, directory: Path | None = None, *
 async def _parked(dsn: str, token: Mapping[str, Any], request: Mapping[str, Any], element: int) -> HumanGate:
     given = {"gate": "review", "reason": "Awaiting reviewer", "job_key": element}
     async with Database(dsn, size=2) as database:
-        book = await Book.open(database, **request)
+        book = await StoredEntry.open(database, **request)
         await book.start(element)
         wait = book.token(element, Wait.HUMAN_GATE, **{**given, "instance_key": element, **token})
         await book.park(wait)

@@ -53,7 +53,7 @@ class Undoer:
     executor: Executor
     desk: CompensationJobs
     frames: Frames
-    heart: Leases
+    leases: Leases
 
 
 class House:
@@ -75,8 +75,8 @@ class House:
         """Another worker; `alone` it writes by itself, otherwise what is around it sees to that."""
         owner, pools = uuid4(), Databases(self.database, self.database)
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner, lease=lease)
-        heart, verb_run = Leases(frames, self.engine, engine_timeout_ms=60_000), VerbRun(self._threads)
-        executor = Executor(self.registry, self.engine, frames, pools, heart, verb_run, ring=self.ring)
+        leases, verb_run = Leases(frames, self.engine, engine_timeout_ms=60_000), VerbRun(self._threads)
+        executor = Executor(self.registry, self.engine, frames, pools, leases, verb_run, ring=self.ring)
         dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
         identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
         desk = CompensationJobs(
@@ -88,9 +88,9 @@ class House:
             identity=identity,
         )
         if not alone:
-            return Undoer(executor, desk, frames, heart)
+            return Undoer(executor, desk, frames, leases)
         self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(run_all(desk.services))]
-        return Undoer(executor, desk, frames, heart)
+        return Undoer(executor, desk, frames, leases)
 
     @asynccontextmanager
     async def working(
@@ -101,7 +101,7 @@ class House:
         pace = Pace("house", poll_wait=timedelta(seconds=1), grace=timedelta(seconds=grace), streaming=False)
         relay, reaper = Relay(me.frames, JobResults(self.engine, me.frames)), Archiver(me.frames)
         worker = Worker(
-            *(self.registry, self.engine, me.frames, me.executor, me.heart, relay, reaper, pace),
+            *(self.registry, self.engine, me.frames, me.executor, me.leases, relay, reaper, pace),
             handlers=[me.desk],
             services=me.desk.services,
         )

@@ -58,14 +58,14 @@ class ToldEngine(MemoryEngine):
 
 
 @dataclass(slots=True)
-class Desk:
+class LooplessWorker:
     """A worker without its loop."""
 
     registry: Registry
     engine: ToldEngine
     database: Database
     frames: Frames
-    heart: Leases
+    leases: Leases
     returns: JobResults
     executor: Executor
 
@@ -179,7 +179,7 @@ async def opened(
     frames_type: type[Frames] = Frames,
     verbs_dsn: str | None = None,
     lease: timedelta = timedelta(seconds=30),
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[LooplessWorker]:
     """A desk on a migrated database; a second one with the same engine is a rival worker."""
     used = engine or ToldEngine()
     with ThreadPoolExecutor(4) as threads:
@@ -190,11 +190,11 @@ async def opened(
         ):
             frames = frames_type(database, engine_id=used.engine_id, owner=uuid4(), lease=lease)
             writing = tasks.create_task(frames.run())
-            heart = Leases(frames, used, engine_timeout_ms=60_000)
+            leases = Leases(frames, used, engine_timeout_ms=60_000)
             returns = JobResults(used, frames, patience=timedelta(0))
-            executor = Executor(registry, used, frames, Databases(database, verbs), heart, VerbRun(threads))
+            executor = Executor(registry, used, frames, Databases(database, verbs), leases, VerbRun(threads))
             try:
-                yield Desk(registry, used, database, frames, heart, returns, executor)
+                yield LooplessWorker(registry, used, database, frames, leases, returns, executor)
             finally:
                 await frames.flush()
                 writing.cancel()

@@ -5,7 +5,7 @@ import pytest
 from tests.support.bpmn import document, process
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.reader import read
-from verbworker.profile.last_writers import LastWriters, approach
+from verbworker.profile.last_writers import LastWriters, find_last_writers
 
 CATCH = '<intermediateCatchEvent id="wait"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>'
 
@@ -28,7 +28,7 @@ def before(*parts: str, wait: str = "wait") -> LastWriters:
     root = read(document(process('<startEvent id="begin"/>', *parts), '<message id="m" name="m"/>'))
     (found,) = assemble(root).processes
     scope, node = next((scope, node) for scope, node in found.walk() if node.id == wait)
-    return approach(found, scope, node)
+    return find_last_writers(found, scope, node)
 
 
 def certain(*names: str) -> LastWriters:

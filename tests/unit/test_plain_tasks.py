@@ -107,7 +107,7 @@ def _unknown_hint(a: "NoSuchType") -> None: ...  # type: ignore[name-defined]  #
         (lambda: None, {"max_runs": 0}, "at least 1"),
         (lambda: None, {"timeout": timedelta()}, "at least a millisecond"),
         (lambda: None, {"on_unknown": "probe"}, "has no probe"),
-        (lambda: None, {"variables": "abc"}, "a lone text is a list of letters"),
+        (lambda: None, {"variables": "abc"}, "a plain string is read as single letters"),
     ],
 )
 def test_what_no_task_can_be_is_refused(function: Callable[..., Any], options: dict[str, Any], words: str) -> None:

@@ -25,7 +25,7 @@ ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
 DECISION = ArgumentSlot("the decision", "enum", "What do you decide?", values=("approve", "reject"))
 
 
-class Desk:
+class TypedTerminal:
     """A terminal and the keys somebody presses on it."""
 
     def __init__(self, terminal: Terminal, keys: PipeInput) -> None:
@@ -37,31 +37,31 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path) -> Iterator[TypedTerminal]:
     shapes = make_shapes(tmp_path / "contracts")
     with create_pipe_input() as keys:
-        yield Desk(Terminal(shapes, InMemoryHistory(), source=keys, target=DummyOutput()), keys)
+        yield TypedTerminal(Terminal(shapes, InMemoryHistory(), source=keys, target=DummyOutput()), keys)
 
 
-async def test_enter_takes_a_whole_line(desk: Desk) -> None:
+async def test_enter_takes_a_whole_line(desk: TypedTerminal) -> None:
     desk.press("gates", ENTER)
 
     assert await desk.terminal.read() == "gates"
 
 
-async def test_an_open_parenthesis_goes_on_below(desk: Desk) -> None:
+async def test_an_open_parenthesis_goes_on_below(desk: TypedTerminal) -> None:
     desk.press("(shop.refund", ENTER, ":amount 1)", ENTER)
 
     assert await desk.terminal.read() == "(shop.refund\n:amount 1)"
 
 
-async def test_an_empty_line_ends_even_what_is_open(desk: Desk) -> None:
+async def test_an_empty_line_ends_even_what_is_open(desk: TypedTerminal) -> None:
     desk.press("(shop.refund", ENTER, ENTER)
 
     assert await desk.terminal.read() == "(shop.refund\n"
 
 
-async def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(desk: Desk) -> None:
+async def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(desk: TypedTerminal) -> None:
     desk.press("(shop", CTRL_C)
     cleared = await desk.terminal.read()
     desk.press(CTRL_D)
@@ -77,7 +77,7 @@ def test_a_completion_replaces_what_was_begun_and_shows_its_meaning() -> None:
     assert (found.text, found.start_position, found.display_meta_text) == ("decide", -3, "decide\\x1b at a gate")
 
 
-async def test_an_earlier_line_comes_back_and_an_answer_does_not(desk: Desk) -> None:
+async def test_an_earlier_line_comes_back_and_an_answer_does_not(desk: TypedTerminal) -> None:
     desk.press("gates", ENTER)
     await desk.terminal.read()
     desk.press("approve", ENTER)
@@ -98,19 +98,19 @@ async def test_an_earlier_line_comes_back_and_an_answer_does_not(desk: Desk) -> 
         ([CTRL_D], False),
     ],
 )
-async def test_just_enter_agrees_and_leaving_does_not(desk: Desk, keys: list[str], agreed: bool) -> None:
+async def test_just_enter_agrees_and_leaving_does_not(desk: TypedTerminal, keys: list[str], agreed: bool) -> None:
     desk.press(*keys)
 
     assert await desk.terminal.agrees("You are about to: Charge 12 to Ann.") is agreed
 
 
-async def test_a_question_is_left_by_ctrl_c(desk: Desk) -> None:
+async def test_a_question_is_left_by_ctrl_c(desk: TypedTerminal) -> None:
     desk.press("app", CTRL_C)
 
     assert await desk.terminal.ask("What do you decide?", DECISION) is None
 
 
-async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(desk: Desk) -> None:
+async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(desk: TypedTerminal) -> None:
     asked = asyncio.Event()
 
     async def work() -> str:
@@ -131,7 +131,7 @@ async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(desk: De
     assert answer is None
 
 
-async def test_what_a_task_answers_is_handed_over(desk: Desk) -> None:
+async def test_what_a_task_answers_is_handed_over(desk: TypedTerminal) -> None:
     async def work() -> str:
         return "done"
 

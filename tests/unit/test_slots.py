@@ -44,7 +44,7 @@ def test_a_slot_nobody_gives_back_is_waited_for() -> None:
     async def wait() -> None:
         slots = Slots("kyc.check", 1)
         await slots.reserve(most=1)
-        await slots.reserve(most=1, patience=3600)
+        await slots.reserve(most=1, linger=3600)
 
     with pytest.raises(Hung):
         wait()
@@ -75,7 +75,7 @@ async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None
     held = await slots.reserve(most=9)
     jobs = [held.assign() for _ in range(9)]
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.reserve(most=100, patience=60))
+        waiting = tasks.create_task(slots.reserve(most=100, linger=60))
         await turns()
         jobs[0].release()
         jobs[1].release()
@@ -91,7 +91,7 @@ async def test_patience_ends_and_less_is_taken() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
 
-    assert (await slots.reserve(most=100, patience=60)).count == 1
+    assert (await slots.reserve(most=100, linger=60)).count == 1
     assert asyncio.get_running_loop().time() == pytest.approx(60)
 
 
@@ -100,7 +100,7 @@ async def test_whoever_wants_little_waits_for_no_more() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
 
-    assert (await slots.reserve(most=1, patience=60)).count == 1
+    assert (await slots.reserve(most=1, linger=60)).count == 1
     assert asyncio.get_running_loop().time() == 0
 
 
@@ -109,7 +109,7 @@ async def test_a_slot_that_was_snatched_while_patience_ended_is_waited_for_again
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.reserve(most=100, patience=60))
+        waiting = tasks.create_task(slots.reserve(most=100, linger=60))
         await turns()
         snatched = await slots.reserve(most=1)
         await asyncio.sleep(61)

@@ -1,4 +1,4 @@
-"""The walks in the README of `work`: every file they name exists, and as many as they say."""
+"""The walks in the READMEs: every file and function they name exists, and as many files as they say."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,8 @@ WALKS = re.findall(
 )
 # What an engineer opens at most: two thirds of what it was before the modules were put together.
 MOST = {"job": 13, "start": 10, "message": 8, "decision": 4, "deployment": 6}
+# `file.py` (`function`, `function`), or (`file.py`, `function`).
+NAMED = re.compile(r"`(?P<file>[a-z_/]+\.py)`(?:\s+\(|,\s+)(?P<names>`[\w.]+`(?:,\s+`[\w.]+`)*)")
 
 
 def places(name: str) -> list[Path]:
@@ -35,3 +37,22 @@ def test_every_walk_is_counted() -> None:
 
 def test_every_file_that_the_page_names_exists() -> None:
     assert [name for name in re.findall(r"`([a-z_/]+\.py)`", PAGE) if not places(name)] == []
+
+
+@pytest.mark.parametrize("room", ["work", "stores", "engine"])
+def test_every_function_is_in_the_file_that_a_walk_names_for_it(room: str) -> None:
+    walks = [
+        (found["file"], name.rpartition(".")[2])
+        for found in NAMED.finditer((ROOM / room / "README.md").read_text())
+        for name in re.findall(r"`([\w.]+)`", found["names"])
+        if not name.endswith(".py")
+    ]
+    missing = [
+        (file, name)
+        for file, name in walks
+        for place in [next(place for place in (ROOM / room / file, ROOM / file) if place.is_file())]
+        if not re.search(rf"^ *(?:async def|def|class) {name}\b", place.read_text(), re.MULTILINE)
+    ]
+
+    assert len(walks) >= 3
+    assert missing == []

@@ -54,7 +54,7 @@ def test_a_loop_that_stands_still_is_cut_off_once_each_time_and_its_place_is_tol
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cutter, before = Cutter(), stalls()
-    with Watchdog(cutter, patience=PATIENCE) as watchdog:
+    with Watchdog(cutter, limit_s=PATIENCE) as watchdog:
         for time_ in (1, 2):
             cutter.struck.clear()
             assert cutter.struck.wait(LONG)  # it stands here
@@ -72,7 +72,7 @@ def test_a_loop_that_stands_still_is_cut_off_once_each_time_and_its_place_is_tol
 def test_a_loop_that_turns_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     cutter = Cutter()
     looks = iter(range(100))
-    with Watchdog(cutter, patience=LONG) as watchdog:
+    with Watchdog(cutter, limit_s=LONG) as watchdog:
         tick_until(lambda: next(looks, None) is None, watchdog)
 
     assert cutter.cuts == 0
@@ -82,7 +82,7 @@ def test_a_loop_that_turns_is_left_alone(caplog: pytest.LogCaptureFixture) -> No
 def test_a_cut_that_fails_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:
     cutter = Cutter()
     cutter.fails = True
-    with Watchdog(cutter, patience=PATIENCE) as watchdog:
+    with Watchdog(cutter, limit_s=PATIENCE) as watchdog:
         assert cutter.struck.wait(LONG)
         tick_until(lambda: bool(said(caplog, "runs again")), watchdog)
         cutter.fails = False
@@ -93,7 +93,7 @@ def test_a_cut_that_fails_does_not_end_the_watch(caplog: pytest.LogCaptureFixtur
 
 def test_with_an_engine_that_has_nothing_to_cut_it_still_tells(caplog: pytest.LogCaptureFixture) -> None:
     before, ends = stalls(), time.monotonic() + LONG
-    with Watchdog(None, patience=PATIENCE):
+    with Watchdog(None, limit_s=PATIENCE):
         while stalls() == before and time.monotonic() < ends:
             time.sleep(PATIENCE)
 
@@ -102,7 +102,7 @@ def test_with_an_engine_that_has_nothing_to_cut_it_still_tells(caplog: pytest.Lo
 
 def test_after_its_end_it_watches_no_more_and_may_begin_anew() -> None:
     cutter = Cutter()
-    watchdog = Watchdog(cutter, patience=PATIENCE)
+    watchdog = Watchdog(cutter, limit_s=PATIENCE)
     with watchdog:
         pass
     ended = "watchdog" not in {thread.name for thread in threading.enumerate()}
@@ -120,7 +120,7 @@ def cut():
     print("cut", flush=True)
     return 1
 
-with Watchdog(cut, patience={PATIENCE * 10}) as watchdog:
+with Watchdog(cut, limit_s={PATIENCE * 10}) as watchdog:
     print("up", flush=True)
     while True:
         watchdog.tick()

@@ -31,6 +31,7 @@ from verbworker.http.answers import RETRY_SOON
 from verbworker.payload.canonical import parse
 from verbworker.runbook.event import Status
 
+_LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 _LONGEST_TTL = 3_650 * 86_400.0  # seconds, ten years: more is a mistake
@@ -50,7 +51,7 @@ class GateDecision(BaseModel):
 
     model_config = _STRICT
 
-    decision: Annotated[str, Field(min_length=1, max_length=200)]
+    decision: Annotated[str, Field(min_length=1, max_length=_LONGEST_DECISION)]
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
 

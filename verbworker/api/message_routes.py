@@ -19,7 +19,7 @@ from verbworker.client.client import Client
 from verbworker.contract.message import Message, Word, validate
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
-from verbworker.work.messages.ingress import MessageCounter
+from verbworker.work.messages.ingress import ImmediateDelivery
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class MessageRoutes:
     """The routes for messages from outside."""
 
     client: Client
-    counter: MessageCounter
+    immediate: ImmediateDelivery
     limit: int
 
     def router(self) -> APIRouter:
@@ -114,7 +114,7 @@ class MessageRoutes:
             ingress = self.client.resources.ingress
             await ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
             raise
-        answer = await self.counter.hand_over(message, sent_by=sender.name)
+        answer = await self.immediate.hand_over(message, sent_by=sender.name)
         _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
         told = {"message_id": message.message_id, "delivered": answer.is_delivered}
         if answer.is_delivered:

@@ -30,7 +30,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
-from verbworker.work.messages.ingress import Ingress, MessageCounter
+from verbworker.work.messages.ingress import ImmediateDelivery, Ingress
 
 # A message takes a few milliseconds; more senders than this wait for each other's database connections.
 _MOST_CONNECTIONS = 256
@@ -64,10 +64,10 @@ async def serve(
         tracer = await stack.enter_async_context(open_tracer(settings, database))
         resources = Resources(settings, database, stack, registry, ingress=taking, tracer=tracer)
         client = Client(settings, by="api", resources=resources)
-        counter = MessageCounter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant)
+        immediate = ImmediateDelivery(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant)
         streams, stopping = EventStreams(_MOST_STREAMS), asyncio.Event()
         app = build_application(
-            MessageRoutes(client, counter, ingress.body_limit),
+            MessageRoutes(client, immediate, ingress.body_limit),
             client=client,
             admission=Admission(guard, Rates(ingress.rate, ingress.burst), ingress.body_limit),
             streams=streams,

@@ -79,9 +79,9 @@ def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_jso
 
 
 def show_first(rows: Sequence[T], limit: int) -> Sequence[T]:
-    """Return the first rows, and tell on standard error how many more there are.
+    """Return the first rows, and print on standard error how many more there are.
 
-    Read `limit + COUNTED` rows: whoever looks at a list wants to know how long it is, not every row of it.
+    Read `limit + COUNTED` rows: a reader wants to know how long a list is, not to see every row.
     """
     more = len(rows) - limit
     if more > 0:

@@ -62,9 +62,9 @@ def build_services(
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
     delivery = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant, tracer=tracer)
     identity = InstanceIdentity(Instances(control), engine, dispatches)
-    reception = ListenerJobs(control, engine, identity)
+    listener_jobs = ListenerJobs(control, engine, identity)
     cancelling = Cancellation(control, dispatches, engine, tracer=tracer)
-    bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
+    bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, listener_jobs)
     undoing = CompensationJobs(
         *(registry, engine, databases, verb_run),
         owner=owner,
@@ -76,7 +76,7 @@ def build_services(
     )
     handlers: list[JobHandler] = [
         *bridge.handlers(),
-        Completion(registry, control, reception, cancelling, ring=ring, tracer=tracer),
+        Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]

@@ -57,7 +57,7 @@ def load_app(place: str) -> Registry:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise ContractInvalid(_missing(error, module_name, place)) from error
+        raise ContractInvalid(_explain_missing(error, module_name, place)) from error
     except VerbworkerError:
         raise
     except Exception as error:
@@ -74,7 +74,7 @@ def load_app(place: str) -> Registry:
     return found.check()
 
 
-def _missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
+def _explain_missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
     if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
         return f"--app {place}: there is no module {error.name} in {Path.cwd()} or among the installed packages"
     return f"--app {place}: {module_name} imports {error.name}, which is not installed"
@@ -99,7 +99,7 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
                 engine_pool(settings),
                 engine_id=settings.cluster(),
                 retention=settings.engine_retention,
-                clockwork=is_working,
+                run_timers=is_working,
             )
 
 

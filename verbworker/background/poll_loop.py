@@ -1,14 +1,13 @@
 """The loop behind every background service: wait, work a batch, retry during an outage, report health."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar, runtime_checkable
 
 from verbworker.background.service_health import ServiceHealth
 from verbworker.errors import EndedByBug
-from verbworker.retrying import SERVICE, Pauses, Retries, is_away, is_outage
+from verbworker.retrying import SERVICE, Pauses, Retries, is_away, is_outage, spread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -127,9 +126,8 @@ class PollLoop:
         if seconds is None:
             await self._poked.wait()
             return
-        # Spread, so that workers started together do not poll together.
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds * (0.75 + 0.5 * random.random())):
+            async with asyncio.timeout(spread(seconds, 0.25)):
                 await self._poked.wait()
 
     async def for_each(

@@ -135,7 +135,7 @@ PLACES: Mapping[str, CommandPlace] = {
         example="verbworker doctor processes --app verbs:registry",
     ),
     "dev-hand": CommandPlace(
-        "develop.dev", "dev_hand", "Deploy models and run their verbs as a part of `verbworker dev`.", is_hidden=True
+        "develop.dev", "dev_worker", "Deploy models and run their verbs as a part of `verbworker dev`.", is_hidden=True
     ),
 }
 

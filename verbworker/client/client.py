@@ -90,7 +90,7 @@ class Client:
         """Make a client from `VERBWORKER_...` variables and `verbworker.toml`, as every command does.
 
         Without a registry it cannot start verbs, but does everything else. Raises `ContractInvalid` if a setting is
-        wrong. Use it with `async with`, which raises `StoreUnavailable` or `SchemaMismatch` if the database is.
+        wrong. Use it with `async with`, which raises `StoreUnavailable` or `SchemaMismatch` for the database.
         """
         return cls(config.load(dsn=dsn, engine_id=engine_id, tenant=tenant), registry, by=by)
 

@@ -58,7 +58,7 @@ def parse(text: str) -> Invocation:
         if name in args:
             raise _wrong(at, f"the argument {name} is given twice")
         args[name] = _value(tokens, name)
-    raise AssertionError("the tokens end with an end")
+    raise AssertionError("the tokenizer yields an end token last")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:

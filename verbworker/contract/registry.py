@@ -350,7 +350,7 @@ def _ends_with(codes: Iterable[str] | None) -> str:
 
 def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
     if isinstance(given, str):
-        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a lone text is a list of letters")
+        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a plain string is read as single letters")
     return None if given is None else tuple(given)
 
 

@@ -123,15 +123,12 @@ def plain_task(
     *,
     variables: tuple[str, ...] | None,
     returns: str | None,
-    concurrency: int,
-    batch: int,
-    timeout: timedelta | None,
-    policy: str | None,
-    on_unknown: OnUnknown,
-    idempotency_window: timedelta,
-    max_runs: int,
+    **limits: Any,
 ) -> PlainTask:
-    """Return a function as a plain task. Its parameters are variables, except one annotated with `TaskCall`."""
+    """Return a function as a plain task. Its parameters are variables, except one annotated with `TaskCall`.
+
+    `limits` are the other fields of `PlainTask`.
+    """
     named, call_name, takes_all = _parameters(name, function)
 
     async def run(job: Job, call: TaskCall, invoke: Invoke) -> TaskEnd:
@@ -149,13 +146,7 @@ def plain_task(
         name=name,
         run=run,
         variables=fetched or (() if takes_all else (_NO_VARIABLE,)),
-        concurrency=concurrency,
-        batch=batch,
-        timeout=timeout,
-        policy=policy,
-        on_unknown=on_unknown,
-        idempotency_window=idempotency_window,
-        max_runs=max_runs,
+        **limits,
         sentence=first_line(function) or name,
         needs_threads=not inspect.iscoroutinefunction(function),
     )

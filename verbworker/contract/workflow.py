@@ -96,7 +96,7 @@ class WorkflowVerb:
         key = _render(self.business_key, data, args)
         if key is None:
             raise PermanentContract(
-                f"the business key {self.business_key} needs what is not there", code="AmeideTemplateMissingPath"
+                f"the business key {self.business_key} refers to a missing argument", code="AmeideTemplateMissingPath"
             )
         if not key:
             raise PermanentContract(f"the business key {self.business_key} came out empty", code="AmeideTemplateEmpty")

@@ -58,6 +58,7 @@ class Restarts:
         return now >= self._due_at
 
     def _pause(self, now: float) -> float:
+        # Not `Retries`: the session looks at files and processes while it waits, so the pause is kept as a time.
         pause = STORED.after(self._failures) if self._failures else 0.0
         self._due_at = now + pause
         return pause

@@ -21,6 +21,8 @@ from verbworker.stores.database import connect
 LOOPBACK = "127.0.0.1"
 _NOBODY = 65534
 _START_SECONDS = 60.0  # a start takes a second or two, recovery on a busy machine longer
+_LOOK_EVERY = 0.05  # seconds; a developer waits for it
+_ANSWER_SECONDS = 5  # a server on this machine that takes longer is not ready
 _SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -157,7 +159,7 @@ class LocalPostgres:
                 while not await self._answers():
                     if not self.is_alive():
                         raise CannotRun(f"Postgres did not start: {self._last_words()}")
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
             raise CannotRun(f"Postgres was not ready in {_START_SECONDS:.0f} s: {self._last_words()}") from None
 
@@ -169,7 +171,7 @@ class LocalPostgres:
 
     async def _answers(self) -> bool:
         try:
-            async with connect(self.dsn, timeout=5):
+            async with connect(self.dsn, timeout=_ANSWER_SECONDS):
                 return True
         except StoreUnavailable:
             return False
@@ -182,7 +184,7 @@ class LocalPostgres:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 while note.exists():  # noqa: ASYNC110  # another process removes it
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
             raise CannotRun(
                 f"a Postgres of an earlier session in {self._folder} does not end; end process {pid}"

@@ -29,16 +29,14 @@ def end_with_parent(number: int) -> Callable[[], None] | None:
     return ask_for_signal
 
 
-async def end(
-    process: Process, number: int = signal.SIGTERM, *, last: int = signal.SIGKILL, patience: float = 10
-) -> int:
+async def end(process: Process, number: int = signal.SIGTERM, *, last: int = signal.SIGKILL, within: float = 10) -> int:
     """Ask a process to end, insist if it does not, and return its exit code."""
     for insisting in (number, last, signal.SIGKILL):
         if process.returncode is not None:
             break
         process.send_signal(insisting)
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(within):
                 await process.wait()
         except TimeoutError:
             continue

@@ -58,7 +58,7 @@ class WorkerProcess:
 
     async def end(self) -> None:
         """Let it finish its work and end."""
-        await end(self._process, signal.SIGTERM, patience=30)
+        await end(self._process, signal.SIGTERM, within=30)
         self._line.close()
 
 
@@ -82,7 +82,7 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProc
         return await process.wait() or 2
     except BaseException:
         line.close()
-        await end(process, signal.SIGTERM, patience=10)
+        await end(process, signal.SIGTERM, within=10)
         raise
 
 

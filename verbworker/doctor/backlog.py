@@ -10,10 +10,10 @@ from verbworker.runbook.event import StallKind
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.checkup import Checkup, Queue
 
-_A_DAY = timedelta(days=1)
-_A_MINUTE = timedelta(minutes=1)
-_SOME_MINUTES = timedelta(minutes=5)
-_AT_ONCE = timedelta(0)  # these never resolve themselves: a person must act
+_A_DAY = timedelta(days=1)  # what a daily round of an operator should have found
+_A_MINUTE = timedelta(minutes=1)  # a worker handles it in seconds; a restart of one takes less
+_SOME_MINUTES = timedelta(minutes=5)  # longer than the retries after a short outage
+_NO_GRACE = timedelta(0)  # these never resolve themselves: a person must act
 _LONGEST_WORD = 200  # characters of an error; the whole text is in the log
 _WORKERS = "workers"
 # A worker notes twice a minute that it runs.
@@ -33,12 +33,12 @@ class BacklogPlace:
 QUEUES: Mapping[str, BacklogPlace] = {
     "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "list them: verbworker gates list"),
     "held frames": BacklogPlace(
-        "held", "job(s) are held for a person", _AT_ONCE, "find out why: verbworker frames list, then frames explain"
+        "held", "job(s) are held for a person", _NO_GRACE, "find out why: verbworker frames list, then frames explain"
     ),
     "endless runs": BacklogPlace(
         "overtime",
         "verb(s) run on although their time is over",
-        _AT_ONCE,
+        _NO_GRACE,
         "restart the worker that frames explain names, and give the verb's own calls a timeout",
     ),
     "dispatches": BacklogPlace(
@@ -57,7 +57,7 @@ QUEUES: Mapping[str, BacklogPlace] = {
         "see the lines workers and engine; a message whose key no case has becomes a dead letter in time",
     ),
     "dead letters": BacklogPlace(
-        "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
+        "letters", "message(s) could not be delivered", _NO_GRACE, "redeliver or discard: verbworker dead-letters list"
     ),
 }
 

@@ -13,7 +13,7 @@ from verbworker.stores.dsn import hide_password
 
 _OLDEST, _NEWEST = 15, 18
 _LOOKS = 3  # the fastest round trip counts: the first also opens the connection
-_SOME_SECONDS = timedelta(seconds=2)
+_SOME_SECONDS = timedelta(seconds=2)  # clocks kept by NTP differ by less; leases bear more
 _MOST_NAMED = 5  # enough to recognize what is missing; one grant covers all
 
 

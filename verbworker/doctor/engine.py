@@ -20,7 +20,7 @@ _MAINTAINED = (8, 8)
 _CANCEL_LISTENERS = (8, 10)
 _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
 _LISTENING = 0.5  # seconds; an engine or a proxy that refuses streams answers in one round trip
-_TO_THE_SECOND = timedelta(seconds=1)
+_TO_THE_SECOND = timedelta(seconds=1)  # people read no more digits
 _NO_STREAM = "allow HTTP/2 streams of 15 seconds in proxies, or set VERBWORKER_STREAMING=false"
 
 
@@ -52,7 +52,7 @@ async def version(subject: Subject) -> Sequence[CheckResult]:
     if number < _LISTENERS:
         words = f"Zeebe {facts.version} has no execution listeners, so it rejects every model"
         return [wrong(check, words, "upgrade the cluster to 8.8 or newer")]
-    features = f"Zeebe {facts.version}: execution listeners yes, {_cancelling(subject, number)}"
+    features = f"Zeebe {facts.version}: execution listeners yes, {_describe_cancel(subject, number)}"
     if number < _MAINTAINED:
         ended = _ENDED[number]
         aged = warn(check, f"{features}; not maintained since {ended}", "upgrade the cluster to 8.8 or newer")
@@ -68,7 +68,7 @@ def _faults(version: str) -> Sequence[CheckResult]:
     return [warn(check, fault.words, fault.fix) if fault.is_certain else ok(check, f"{fault.words}; {fault.fix}")]
 
 
-def _cancelling(subject: Subject, number: tuple[int, int]) -> str:
+def _describe_cancel(subject: Subject, number: tuple[int, int]) -> str:
     if number >= _CANCEL_LISTENERS:
         return "cancel listeners yes"
     after = subject.settings.reconcile_after

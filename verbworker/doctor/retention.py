@@ -24,7 +24,9 @@ async def look(subject: Subject) -> Sequence[CheckResult]:
     now = await Checkup(database).clock()
     found = [
         *_behind([one for one in standing if one.behind(now) > _LATE], settings.export_dir is not None),
-        *_growing([one for one in standing if one.kept is None and one.rule.setting not in settings.model_fields_set]),
+        *_check_growth(
+            [one for one in standing if one.kept is None and one.rule.setting not in settings.model_fields_set]
+        ),
     ]
     if settings.export_dir is not None:
         ExportDirectory(settings.export_dir).check()
@@ -43,7 +45,7 @@ def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]
     return found
 
 
-def _growing(kept: Sequence[Standing]) -> Sequence[CheckResult]:
+def _check_growth(kept: Sequence[Standing]) -> Sequence[CheckResult]:
     large = [one for one in kept if one.size.rows >= _MANY]
     return [
         warn(

@@ -20,6 +20,7 @@ _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LEEWAY_S: Final = 30  # clocks of issuer and server differ
 # Tokens from strangers that name unknown keys must not each cause a request to the issuer.
 _KEYS_STAY_S: Final = 60.0
+# A person waits for a login: 5 s. Key sets take a few kilobytes, so a megabyte is no answer of an issuer.
 _HTTP: Final = HttpClient(timeout_s=5.0, largest_answer=1024 * 1024)
 
 

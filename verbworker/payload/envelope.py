@@ -137,7 +137,7 @@ def payload_bytes(variable: object) -> bytes:
 def instant(at: datetime) -> str:
     """Format a moment: UTC, ISO 8601, ending in Z."""
     if at.tzinfo is None:
-        raise ValueError("a moment without a time zone is no moment")
+        raise ValueError("a timestamp needs a time zone")
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -111,10 +111,10 @@ def _parent(owned: dict[Path, dict[str, Any]], path: Path, *, create: bool) -> d
 
 
 def _clashes(mine: Changes, theirs: Changes) -> set[Path]:
-    alike = {path for path in mine.keys() & theirs.keys() if _same(mine[path], theirs[path])}
+    equal = {path for path in mine.keys() & theirs.keys() if _same(mine[path], theirs[path])}
     return {
-        *(path for path in mine.keys() - alike if any(start in theirs for start in _starts(path))),
-        *(path for path in theirs.keys() - alike if any(start in mine for start in _starts(path))),
+        *(path for path in mine.keys() - equal if any(start in theirs for start in _starts(path))),
+        *(path for path in theirs.keys() - equal if any(start in mine for start in _starts(path))),
     }
 
 

@@ -33,7 +33,7 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.payload.canonical import canonical
 from verbworker.payload.signature import digest
-from verbworker.profile.last_writers import approach
+from verbworker.profile.last_writers import find_last_writers
 
 _CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
 
@@ -262,7 +262,7 @@ class _Reading:
         """Record which jobs write the key of which wait."""
         for scope, node in self._process.walk():
             for key in self._keys_of(node):
-                found = approach(self._process, scope, node)
+                found = find_last_writers(self._process, scope, node)
                 for job in found.certain:
                     self._keys.setdefault(job, set()).add(key)
                 for job in found.possible:

@@ -27,7 +27,7 @@ class LastWriters:
     at_start: bool
 
 
-def approach(process: Process, scope: Scope, wait: FlowNode) -> LastWriters:
+def find_last_writers(process: Process, scope: Scope, wait: FlowNode) -> LastWriters:
     """Return the last jobs before a node that waits for a message."""
     way = _Way(process)
     way.go_back(scope, wait, is_certain=True)

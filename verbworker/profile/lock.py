@@ -88,12 +88,12 @@ def _compare(was: Any, now: Any, path: str) -> Iterator[Difference]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted(was.keys() | now.keys()):
             yield from _compare(was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else key)
-    elif _is_named(was) and _is_named(now):
+    elif _has_name(was) and _has_name(now):
         yield from _compare({part["id"]: part for part in was}, {part["id"]: part for part in now}, path)
     elif was != now:
         yield Difference(path, None if was is _ABSENT else was, None if now is _ABSENT else now)
 
 
-def _is_named(value: Any) -> bool:
+def _has_name(value: Any) -> bool:
     """Return whether this is a list of items with ids, which are matched by id and not by position."""
     return isinstance(value, list) and bool(value) and all(isinstance(part, dict) and "id" in part for part in value)

@@ -33,7 +33,7 @@ class Known:
 def suggest(text: str, shapes: Shapes, known: Known) -> list[Suggestion]:
     """Suggest what may follow; nothing where any text may."""
     words, begun = split(text)
-    following = ((_as_begun(word, begun), meta) for word, meta in _following(words, shapes, known))
+    following = ((_as_begun(word, begun), meta) for word, meta in _find_next(words, shapes, known))
     return [Suggestion(word, len(begun), meta) for word, meta in following if word.startswith(begun)]
 
 
@@ -51,7 +51,7 @@ def shape_at(text: str, shapes: Shapes) -> VerbShape | None:
     return shapes.get(named[0]) if named else None
 
 
-def _following(words: Sequence[str], shapes: Shapes, known: Known) -> Iterator[tuple[str, str]]:
+def _find_next(words: Sequence[str], shapes: Shapes, known: Known) -> Iterator[tuple[str, str]]:
     match words:
         case []:
             yield from known.orders.items()

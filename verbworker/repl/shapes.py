@@ -144,7 +144,7 @@ def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[Arg
             is_required=field in schema.get("required", ()),
             values=values,
             note=note,
-            misfit=_fitting(fields[field]) if field in fields else _anything,
+            misfit=_misfit_of(fields[field]) if field in fields else _anything,
         )
 
 
@@ -161,7 +161,7 @@ def _kind(part: Mapping[str, Any], named: Mapping[str, Any]) -> tuple[Kind, tupl
     return _PLAIN.get(str(part.get("type")), "other"), ()
 
 
-def _fitting(info: FieldInfo) -> Misfit:
+def _misfit_of(info: FieldInfo) -> Misfit:
     whole: Any = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
     adapter: TypeAdapter[Any] = TypeAdapter(whole)
 

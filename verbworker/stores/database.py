@@ -135,7 +135,7 @@ async def _roll_back(transaction: Any) -> None:
 
 async def _close(connection: Any) -> None:
     try:
-        await connection.close(timeout=2)
+        await connection.close(timeout=2)  # closing is one message; then it is cut off
     except _UNAVAILABLE:
         connection.terminate()
 
@@ -238,9 +238,9 @@ class Database:
                 self._dsn,
                 min_size=1,
                 max_size=self._size,
-                timeout=10,
-                command_timeout=30,
-                max_inactive_connection_lifetime=60,
+                timeout=10,  # to connect: longer than a lost packet and TLS take
+                command_timeout=30,  # ours take milliseconds; beyond it the server is taken for gone
+                max_inactive_connection_lifetime=60,  # proxies drop idle connections after minutes
                 connection_class=self._connection_class,
                 init=_learn_types,
                 server_settings={"application_name": "verbworker"} | self._settings,
@@ -254,7 +254,7 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await asyncio.wait_for(self._pool.close(), timeout=5)
+            await asyncio.wait_for(self._pool.close(), timeout=5)  # a shutdown waits no longer
         except (*_UNAVAILABLE, asyncpg.PostgresError):
             self._pool.terminate()
         self.is_open = False
@@ -328,7 +328,7 @@ class Database:
         began = perf_counter()
         try:
             with translate_errors():
-                connection = await self._pool.acquire(timeout=10)
+                connection = await self._pool.acquire(timeout=10)  # as long as opening one may take
         except BaseException:
             self._holders.discard(holder)
             raise

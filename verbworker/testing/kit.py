@@ -137,20 +137,7 @@ class Kit:
         ready = begin(
             workflow, data, instance_uid=uuid4(), entry_id=uuid4(), tenant_id="<default>", at=datetime.now(UTC)
         )
-        await Instances(self.database).open(
-            Instance(
-                instance_uid=ready.instance_uid,
-                tenant_id=ready.tenant_id,
-                entry_id=ready.entry_id,
-                verb=workflow.name,
-                verb_version=str(workflow.version),
-                payload_schema=workflow.schema,
-                engine_id=self.engine.engine_id,
-                process_id=workflow.process,
-                payload=ready.content,
-                correlation=ready.correlation,
-            )
-        )
+        await Instances(self.database).open(Instance.of(workflow, ready, engine_id=self.engine.engine_id))
         return (await self.engine.start(Start(workflow.process, ready.variables))).instance_key
 
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
@@ -161,7 +148,7 @@ class Kit:
         for job in jobs:
             assert self._executor is not None
             try:
-                failpoint.arm(_striking(crash_at) if crash_at else None)
+                failpoint.arm(_strike_at(crash_at) if crash_at else None)
                 await self._executor.execute(job)
             except Crash:
                 self.boot()
@@ -205,7 +192,7 @@ def _without_signatures(registry: Registry) -> Registry:
     return plain.declare(*workflows, policies=registry.policies.values(), upgrades=registry.upgrades)
 
 
-def _striking(point: Point) -> failpoint.Action:
+def _strike_at(point: Point) -> failpoint.Action:
     def strike(reached: Point) -> None:
         if reached is point:
             raise Crash(point.value)

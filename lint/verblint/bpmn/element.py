@@ -152,8 +152,8 @@ class Document:
 
     def take_apart(self) -> None:
         """Break reference cycles in the tree, so that it is freed immediately and not by the garbage collector."""
-        for alike in self.elements.values():
-            for element in alike:
+        for group in self.elements.values():
+            for element in group:
                 if element.children:
                     element.children = ()
         self.elements.clear()
@@ -161,7 +161,7 @@ class Document:
     @cached_property
     def attribute_names(self) -> frozenset[tuple[str, str]]:
         """The namespace and local name of all attributes."""
-        return frozenset(map(name_of, set[str]().union(*[alike.keys for alike in self.elements.values()])))
+        return frozenset(map(name_of, set[str]().union(*[group.keys for group in self.elements.values()])))
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -334,8 +334,8 @@ class Element:
     def walk(self, local: str | None = None, namespace: str = BPMN) -> Iterator["Element"]:
         """Yield this element and all below it in document order; with a name, only those with that name."""
         if local is not None:
-            alike = self.document.elements.get((namespace, local), ())
-            yield from self._inside(alike) if alike and self.parent is not None else alike
+            group = self.document.elements.get((namespace, local), ())
+            yield from self._inside(group) if group and self.parent is not None else group
             return
         pending = [self]
         while pending:
@@ -343,12 +343,12 @@ class Element:
             yield element
             pending.extend(reversed(element.children))
 
-    def _inside(self, alike: Sequence["Element"]) -> Iterator["Element"]:
+    def _inside(self, group: Sequence["Element"]) -> Iterator["Element"]:
         from bisect import bisect_left
 
-        first = bisect_left(alike, self.start, key=lambda element: element.start)
+        first = bisect_left(group, self.start, key=lambda element: element.start)
         # After an empty element the next one may start at `close`; it is not inside.
-        return takewhile(lambda element: element is self or element.start < self.close, islice(alike, first, None))
+        return takewhile(lambda element: element is self or element.start < self.close, islice(group, first, None))
 
     def part(self, start: int, end: int) -> Place:
         """Return the bytes of characters `start` to `end` of `text`; `start` must be less than `end`."""

@@ -98,7 +98,7 @@ def is_path(text: str) -> bool:
 
 
 def text_at(state: State, path: Iterable[str]) -> str | None:
-    """Return the value at a path as a part of a key; None if it is missing, or is not a text, a number or a truth."""
+    """Return the value at a path as a part of a key; None if missing or not a string, a number or a boolean."""
     found: object = state
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -118,5 +118,5 @@ def _read(placeholder: Placeholder, state: State, variables: Mapping[str, str]) 
         return variables[placeholder.name]
     found = text_at(state, placeholder.path)
     if found is None:
-        raise TemplateMissingPath(f"{placeholder.name} is missing, or is not a text, a number or a truth")
+        raise TemplateMissingPath(f"{placeholder.name} is missing, or is not a string, a number or a boolean")
     return found

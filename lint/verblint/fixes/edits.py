@@ -33,11 +33,11 @@ def repair(linter: Linter, content: bytes, name: str) -> Repair:
         fixes = compatible(report.findings)
         if not fixes:
             break
-        mended = apply(content, fixes)
-        after = linter.lint(mended, name)
+        fixed = apply(content, fixes)
+        after = linter.lint(fixed, name)
         if _unsafe(after) - _unsafe(report):
             raise UnsafeFix("not fixed: after the fixes the file could not be read")
-        content, report, applied = mended, after, applied + len(fixes)
+        content, report, applied = fixed, after, applied + len(fixes)
     return Repair(content, applied, report)
 
 

@@ -9,7 +9,7 @@ from verblint.report import Problem, Report
 from verblint.startup.value import replace
 
 
-def mend(linter: Linter, report: Report, *, write: bool) -> tuple[Report, str]:
+def apply_fixes(linter: Linter, report: Report, *, write: bool) -> tuple[Report, str]:
     """Return the report after all fixes, and their diff; without `write` the findings stay."""
     changes = []
     for file in dict.fromkeys(finding.file for finding in report.findings if finding.fix is not None):

@@ -356,13 +356,13 @@ def missing_reference(context: Context) -> Iterator[Finding]:
         if node.kind is NodeKind.RECEIVE_TASK and not node.message:
             yield context.at(node.element, f"{node.id} waits for no message", hint="Write messageRef", detail="message")
         for event in node.events:
-            lacking = _lacking(node, event, context)
+            lacking = _describe_lack(node, event, context)
             if lacking:
                 message = f"the {describe(node.element)} needs {lacking}"
                 yield context.at(event.element, message, hint=f"Name {lacking}", detail=event.element.local)
 
 
-def _lacking(node: FlowNode, event: EventDefinition, context: Context) -> str:
+def _describe_lack(node: FlowNode, event: EventDefinition, context: Context) -> str:
     is_thrown = node.kind in _THROWING
     match event:
         case MessageEvent(ref="") if not is_thrown:

@@ -155,7 +155,7 @@ async def receive_message(hands: Hands) -> None:
 @operation
 async def claim_message(hands: Hands) -> None:
     boot, pause = hands.boot(), hands.pause()
-    claimed, _ = await hands.both(lambda stores: in_order(stores.inboxes[boot].claim(9, patience=pause)))
+    claimed, _ = await hands.both(lambda stores: in_order(stores.inboxes[boot].claim(9, claim_for=pause)))
     hands.claimed += [(boot, one) for one in claimed]
     await hands.both(lambda stores: stores.inboxes[boot].strand())
     await hands.both(lambda stores: stores.inboxes[boot].backlog())
@@ -197,7 +197,7 @@ async def forget_message(hands: Hands) -> None:
     await hands.both(hands.within(lambda s, c: s.inboxes[0].forget_in(c, uid, "paper", ended)))
     await hands.both(hands.within(lambda s, c: s.runbook.reopen_in(c, token)))
     await hands.both(hands.within(lambda s, c: s.runbook.displace_in(c, token)))
-    await hands.both(lambda stores: in_order(stores.inboxes[0].claim_forgotten(9, patience=pause)))
+    await hands.both(lambda stores: in_order(stores.inboxes[0].claim_forgotten(9, claim_for=pause)))
     if hands.claimed:
         await hands.both(partial(_resent, hands.dice.choice(hands.claimed)[1]))
 

@@ -100,7 +100,7 @@ async def payload(hands: Hands) -> None:
 async def dispatch(hands: Hands) -> None:
     boot, uid, pause, entry_id = hands.boot(), hands.uids[hands.place()], hands.pause(), hands.entries[hands.place()]
     sure = hands.dice.random() < 0.3
-    await hands.both(lambda stores: in_order(stores.dispatches[boot].claim(9, patience=pause)))
+    await hands.both(lambda stores: in_order(stores.dispatches[boot].claim(9, claim_for=pause)))
     await hands.both(
         lambda stores: stores.dispatches[boot].postpone(uid, by=pause, reason="away", surely_unstarted=sure)
     )

@@ -84,7 +84,7 @@ def dev(
     raise typer.Exit(run(work()))
 
 
-def dev_hand(
+def dev_worker(
     paths: Paths,
     app: App,
     verbs: VerbsFolder = "",

@@ -1,5 +1,6 @@
 """`verbworker verbs`: list the verbs and the models that use them, and write files for modellers and editors."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,10 @@ from verbworker.cli.shared_options import App, Json
 from verbworker.errors import CannotRun
 
 app = typer.Typer(help="Verbs: what you can start, and element templates for modellers.", no_args_is_help=True)
+
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file differs.")]
+Out = Annotated[Path, typer.Option("--out", help="Output folder.")]
+Printed = Annotated[bool, typer.Option("--json", help="Print instead of writing.")]
 
 
 @app.command("list", epilog="Example: verbworker verbs list processes --app verbs:registry")
@@ -34,16 +39,7 @@ def list_verbs(
         print_json([asdict(card) for card in found])
         return
     rows = [
-        {
-            "verb": card.verb,
-            "kind": card.kind,
-            "sentence": card.sentence,
-            "arguments": card.takes,
-            "policy": card.policy,
-            "used_by": card.used_by,
-            "errors": card.ends_with,
-        }
-        for card in found
+        asdict(card) | {"arguments": card.takes, "used_by": card.used_by, "errors": card.ends_with} for card in found
     ]
     show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "used_by", "errors"), as_json=False)
 
@@ -51,9 +47,9 @@ def list_verbs(
 @app.command("templates", epilog="Example: verbworker verbs templates --app verbs:registry --check")
 def write_templates(
     app: App = "verbs:registry",
-    out: Annotated[Path, typer.Option("--out", help="Output folder.")] = Path(".camunda/element-templates"),
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file differs.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the templates instead of writing them.")] = False,
+    out: Out = Path(".camunda/element-templates"),
+    check: Check = False,
+    as_json: Printed = False,
 ) -> None:
     """Write Camunda Modeler element templates for every sub-verb, gate and wait to one file.
 
@@ -65,9 +61,7 @@ def write_templates(
     found = templates(load_app(app))
     text, file = format_file(found), out / FILE
     if check:
-        if _read(file) != text:
-            complain(f"{file} does not match the registry; run: verbworker verbs templates --app {app} --out {out}")
-            raise typer.Exit(1)
+        _compare({file: text}, f"does not match the registry; run: verbworker verbs templates --app {app} --out {out}")
         answer(f"{file} is up to date", {"file": file, "templates": len(found)}, as_json=as_json)
     elif as_json:
         print_json(found)
@@ -78,9 +72,9 @@ def write_templates(
 
 @app.command("schemas", epilog="Example: verbworker verbs schemas --check")
 def write_schemas(
-    out: Annotated[Path, typer.Option("--out", help="The project's folder.")] = Path(),
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file differs.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the schemas instead of writing them.")] = False,
+    out: Out = Path(),
+    check: Check = False,
+    as_json: Printed = False,
 ) -> None:
     """Write the JSON Schemas of verb and policy files to .schemas, so that editors complete and check them.
 
@@ -90,10 +84,7 @@ def write_schemas(
 
     texts = {out / name: text for name, text in schema_files().items()}
     if check:
-        differing = [file for file, text in texts.items() if _read(file) != text]
-        if differing:
-            complain(f"{differing[0]} is not the schema of this version; run: verbworker verbs schemas --out {out}")
-            raise typer.Exit(1)
+        _compare(texts, f"is not the schema of this version; run: verbworker verbs schemas --out {out}")
         answer(f"the schemas in {out} are up to date", {"files": [str(file) for file in texts]}, as_json=as_json)
     elif as_json:
         print_json({name: make() for name, make in SCHEMAS.items()})
@@ -101,6 +92,13 @@ def write_schemas(
         for file, text in texts.items():
             _write(file, text)
         say(f"wrote {' and '.join(str(file) for file in texts)}")
+
+
+def _compare(texts: Mapping[Path, str], complaint: str) -> None:
+    for file, text in texts.items():
+        if _read(file) != text:
+            complain(f"{file} {complaint}")
+            raise typer.Exit(1)
 
 
 def _read(file: Path) -> str | None:

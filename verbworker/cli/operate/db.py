@@ -62,7 +62,7 @@ def retention(
     settings = config.load(dsn=dsn)
     with busy("counting rows that are due" if dry_run else "deleting rows that are due") as tell:
         before, kept, left, why = run_with_resources(settings, lambda resources: _retain(resources, dry_run, tell))
-    rows = [_standing(one, kept.dropped[one.rule.kind], why.get(one.rule.kind, "")) for one in before]
+    rows = [_row_of(one, kept.dropped[one.rule.kind], why.get(one.rule.kind, "")) for one in before]
     if as_json:
         print_json({"dry_run": dry_run, "rules": rows, "failures": left})
     else:
@@ -97,7 +97,7 @@ def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]
     return {ENTRIES.kind: f"{due} ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR"}
 
 
-def _standing(one: "Standing", dropped: int, why: str) -> dict[str, object]:
+def _row_of(one: "Standing", dropped: int, why: str) -> dict[str, object]:
     return {
         "kind": one.rule.kind,
         "tables": list(one.rule.tables),

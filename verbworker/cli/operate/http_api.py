@@ -14,7 +14,8 @@ from verbworker.errors import CannotRun
 app = typer.Typer(help="The HTTP API: cases and messages for programs.", no_args_is_help=True)
 
 _MISSING = "the HTTP API is not installed; run: pip install 'verbworker[ingress]'"
-Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 8091).")]
+Open = Annotated[bool, typer.Option("--insecure-no-auth", help="Serve without authentication, on loopback only.")]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on (default: 8091).")]
 
 
 @app.command(epilog="Example: verbworker api serve --app verbs:registry --port 8091")
@@ -22,9 +23,7 @@ def serve(
     registry: App,
     host: Host = None,
     port: Port = None,
-    insecure_no_auth: Annotated[
-        bool, typer.Option("--insecure-no-auth", help="Serve without authentication, on loopback only.")
-    ] = False,
+    insecure_no_auth: Open = False,
     dsn: Dsn = None,
     engine_id: EngineId = None,
 ) -> None:
@@ -49,9 +48,7 @@ def ingress(
     app: App,
     host: Host = None,
     port: Port = None,
-    insecure_no_auth: Annotated[
-        bool, typer.Option("--insecure-no-auth", help="Accept messages without authentication, on loopback only.")
-    ] = False,
+    insecure_no_auth: Open = False,
     dsn: Dsn = None,
     engine_id: EngineId = None,
 ) -> None:

@@ -1,9 +1,11 @@
 """`verbworker message` and `dead-letters`: messages by hand, and undeliverable ones."""
 
 import getpass
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -109,14 +111,11 @@ def redeliver(
 ) -> None:
     """Deliver a message again. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
-
-    async def resolve(resources: Resources) -> DeadLetter:
-        letters = DeadLetters(resources.database)
-        found = await IdPrefixes(resources.database, settings.tenant).letter(letter_id)
-        await letters.redeliver(found, settings.tenant, by=by, reason=reason, key=key)
-        return await letters.read(found, settings.tenant)
-
-    letter = run_with_resources(settings, resolve)
+    letter = _resolve(
+        settings,
+        letter_id,
+        lambda letters, found: letters.redeliver(found, settings.tenant, by=by, reason=reason, key=key),
+    )
     answer(f"{letter.message_id} is queued for delivery", asdict(letter), as_json=as_json)
 
 
@@ -126,15 +125,24 @@ def discard(
 ) -> None:
     """Discard a message for good. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
+    letter = _resolve(
+        settings, letter_id, lambda letters, found: letters.discard(found, settings.tenant, by=by, reason=reason)
+    )
+    answer(f"{letter.letter_id} is discarded", asdict(letter), as_json=as_json)
+
+
+def _resolve(
+    settings: config.Settings, letter_id: str, act: Callable[[DeadLetters, UUID], Awaitable[object]]
+) -> DeadLetter:
+    """Do something with a dead letter, and return what became of it."""
 
     async def resolve(resources: Resources) -> DeadLetter:
         letters = DeadLetters(resources.database)
         found = await IdPrefixes(resources.database, settings.tenant).letter(letter_id)
-        await letters.discard(found, settings.tenant, by=by, reason=reason)
+        await act(letters, found)
         return await letters.read(found, settings.tenant)
 
-    letter = run_with_resources(settings, resolve)
-    answer(f"{letter.letter_id} is discarded", asdict(letter), as_json=as_json)
+    return run_with_resources(settings, resolve)
 
 
 def _payload(text: str) -> Any:

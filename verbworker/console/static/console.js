@@ -13,7 +13,7 @@
   let isDue = false;
   let wasLost = false;
 
-  // Somebody types there, or stands there with the keyboard: what they have begun is not taken from them.
+  // Whether a field in the region has the focus: replacing it would discard what was typed.
   function isInUse(region) {
     const at = document.activeElement;
     if (at && region.contains(at) && !at.matches("a")) {

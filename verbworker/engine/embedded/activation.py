@@ -241,9 +241,9 @@ class DirectHandoff:
 class JobActivation:
     """Activates jobs; concurrent requests share one statement."""
 
-    def __init__(self, tokens: Tokens, library: DefinitionCache, waiters: Waiters, memory: InstanceCache) -> None:
+    def __init__(self, tokens: Tokens, definitions: DefinitionCache, waiters: Waiters, memory: InstanceCache) -> None:
         self._tokens = tokens
-        self._library = library
+        self._definitions = definitions
         self._waiters = waiters
         self._memory = memory
         # Two requests for one type in one statement would receive the same jobs.
@@ -299,10 +299,10 @@ class JobActivation:
 
     async def _job(self, taken: Activation, ask: Ask) -> Job:
         kept = taken.kept
-        book = await self._library.find(kept.definition_key)
+        compiled = await self._definitions.find(kept.definition_key)
         variables: dict[str, Any] = orjson.loads(kept.variables)
         self._memory.keep(CachedInstance(kept, variables))
-        return job_of(taken, variables, ask, book.version)
+        return job_of(taken, variables, ask, compiled.version)
 
     def take_back(self, jobs: list[Job]) -> None:
         """Take back jobs that were not received."""

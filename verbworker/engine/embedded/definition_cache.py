@@ -11,7 +11,7 @@ from verbworker.stores.embedded.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class CompiledVersion:
     """A compiled definition and its version."""
 
     definition: Definition
@@ -24,14 +24,14 @@ class DefinitionCache:
     def __init__(self, database: Database, tokens: Tokens) -> None:
         self._database = database
         self._tokens = tokens
-        self._books: dict[int, Book] = {}
+        self._compiled: dict[int, CompiledVersion] = {}
 
-    async def find(self, definition_key: int, connection: Connection | None = None) -> Book:
+    async def find(self, definition_key: int, connection: Connection | None = None) -> CompiledVersion:
         """Return a key's definition. Callers with a connection pass it: waiting for a second one could block."""
-        book = self._books.get(definition_key)
-        if book is None:
-            book = self._books[definition_key] = await self._read(definition_key, connection or self._database)
-        return book
+        compiled = self._compiled.get(definition_key)
+        if compiled is None:
+            compiled = self._compiled[definition_key] = await self._read(definition_key, connection or self._database)
+        return compiled
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy models together, all or none; refuses what the kernel cannot execute."""
@@ -56,9 +56,9 @@ class DefinitionCache:
         model = await self._tokens.model(self._database, definition_key)
         return None if model is None else model.content
 
-    async def _read(self, definition_key: int, connection: Connection | Database) -> Book:
+    async def _read(self, definition_key: int, connection: Connection | Database) -> CompiledVersion:
         model = await self._tokens.model(connection, definition_key)
         if model is None:
             raise EngineError(f"there is no definition with the key {definition_key}")
         compiled = {one.process_id: one for one in compile_models(model.content, model.resource)}
-        return Book(compiled[model.process_id], model.version)
+        return CompiledVersion(compiled[model.process_id], model.version)

@@ -68,31 +68,28 @@ class EmbeddedEngine:
         *,
         engine_id: str = "embedded",
         retention: timedelta | None = timedelta(days=7),
-        clockwork: bool = True,
+        run_timers: bool = True,
     ) -> None:
         self._database = database
         self._engine_id = engine_id
         self._tokens = Tokens(database)
-        self._library = DefinitionCache(database, self._tokens)
-        self._stores = EngineStores(self._tokens, Subscriptions(database), self._library)
-        self._starts = Starts(database, self._tokens, self._library)
+        self._definitions = DefinitionCache(database, self._tokens)
+        self._stores = EngineStores(self._tokens, Subscriptions(database), self._definitions)
+        self._starts = Starts(database, self._tokens, self._definitions)
         self._waiters = Waiters(database, self._tokens)
         self._memory = InstanceCache()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
         self._saves: Batch[Change, int] = Batch(
             self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
         )
-        self._counter = JobActivation(self._tokens, self._library, self._waiters, self._memory)
-        self._handover = DirectHandoff(self._waiters, self._counter.take_back)
-        self._completions = CompletionParts(self._tokens, self._handover, self._cache, self._save_completion)
-        self.clockwork = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
-        ticking = self.clockwork.services if clockwork else ()
+        self._activation = JobActivation(self._tokens, self._definitions, self._waiters, self._memory)
+        self._handoff = DirectHandoff(self._waiters, self._activation.take_back)
+        self._completions = CompletionParts(self._tokens, self._handoff, self._cache, self._save_completion)
+        self.timers = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
+        ticking = self.timers.services if run_timers else ()
         self.services: tuple[Service, ...] = (
-            self._loads,
-            self._saves,
-            *self._counter.services,
-            *self._waiters.services,
-            *ticking,
+            *(self._loads, self._saves),
+            *(*self._activation.services, *self._waiters.services, *ticking),
         )
         self._task: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
@@ -119,23 +116,23 @@ class EmbeddedEngine:
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; bytes equal to the latest version keep that version."""
         await self._require_name()
-        deployed = await self._insist(lambda: self._library.deploy(resources))
+        deployed = await self._insist(lambda: self._definitions.deploy(resources))
         # The first deployment names the engine: before it there can be no job.
         await self._insist(lambda: self._tokens.name_engine(self.engine_id))
         return deployed
 
     async def model(self, definition_key: int) -> bytes | None:
         """Return the deployed bytes of a definition; None if it does not exist."""
-        return await self._insist(lambda: self._library.content(definition_key))
+        return await self._insist(lambda: self._definitions.content(definition_key))
 
     async def start(self, start: Start) -> Started:
         """Create an instance, pinned to the returned version."""
         with _in_our_words():
             opening = await self._starts.open(start)
             turn = await self._starts.begin(start, opening)
-            book = await self._library.find(opening.definition_key)
+            compiled = await self._definitions.find(opening.definition_key)
         if turn.is_quiet:
-            await self._save(turn, book.version)
+            await self._save(turn, compiled.version)
         else:
 
             async def begin(transaction: EngineTransaction) -> None:
@@ -162,7 +159,7 @@ class EmbeddedEngine:
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate up to `limit` jobs, waiting up to `wait_ms` for the first. If cancelled, gives them back."""
         with _in_our_words():
-            return await self._counter.take(ask, limit, wait_ms)
+            return await self._activation.take(ask, limit, wait_ms)
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         """Yield jobs as they are created. Each is activated when requested, so none stays unread."""
@@ -186,8 +183,9 @@ class EmbeddedEngine:
         known = self._memory.take(instance_of(job_key))
         if known is None:
             return Completion(self._completions, command)
-        book = await self._library.find(known.kept.definition_key)
-        return Completion(self._completions, command, known.step(book.definition, command, job_key), book.version)
+        compiled = await self._definitions.find(known.kept.definition_key)
+        turn = known.step(compiled.definition, command, job_key)
+        return Completion(self._completions, command, turn, compiled.version)
 
     async def _save_completion(self, connection: Connection, command: told.CompleteJob) -> Callable[[], None]:
         transaction = EngineTransaction(connection, self._stores)
@@ -305,13 +303,13 @@ class EmbeddedEngine:
 
     async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
-        book = await self._library.find(known.kept.definition_key)
-        turn = known.step(book.definition, command, guard)
-        return turn is not None and await self._save(turn, book.version)
+        compiled = await self._definitions.find(known.kept.definition_key)
+        turn = known.step(compiled.definition, command, guard)
+        return turn is not None and await self._save(turn, compiled.version)
 
     async def _save(self, turn: InstanceStep, version: int) -> bool:
         """Save a step by one statement, and hand its jobs to local waiters."""
-        with _in_our_words(), self._handover.promise(turn) as promises:
+        with _in_our_words(), self._handoff.promise(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
             if at_ms:
                 self._cache(turn)

@@ -70,7 +70,7 @@ class InstanceStep:
         """Apply a command; one that raises `NothingThere` or `CommandInvalid` changes nothing."""
         state, effects = step(self._definition, self.state, command, now)
         if state.last_key >= KEYS_EACH:
-            raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; it goes round for ever")
+            raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; its model loops endlessly")
         self.state = state
         match command:
             case told.Begin(variables) | told.CompleteJob(_, variables) | told.Deliver(_, variables):
@@ -142,10 +142,10 @@ class InstanceStep:
 class Starts:
     """Creates instances. Nothing is stored before the first step is saved."""
 
-    def __init__(self, database: Database, tokens: Tokens, library: DefinitionCache) -> None:
+    def __init__(self, database: Database, tokens: Tokens, definitions: DefinitionCache) -> None:
         self._database = database
         self._tokens = tokens
-        self._library = library
+        self._definitions = definitions
 
     async def open(self, start: Start) -> Opening:
         """Allocate a key for an instance of the requested definition; raises `CommandInvalid`."""
@@ -164,10 +164,10 @@ class Starts:
 
     async def begin(self, start: Start, opening: Opening) -> InstanceStep:
         """Return the step that starts the instance; raises `CommandInvalid`."""
-        book = await self._library.find(opening.definition_key)
-        if not book.definition.root.starts:
+        compiled = await self._definitions.find(opening.definition_key)
+        if not compiled.definition.root.starts:
             raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
-        turn = InstanceStep(book.definition, new_instance(opening, start.tenant_id or DEFAULT_TENANT))
+        turn = InstanceStep(compiled.definition, new_instance(opening, start.tenant_id or DEFAULT_TENANT))
         try:
             turn.tell(told.Begin(to_plain_json(start.variables)), opening.now)
         except NothingThere as error:

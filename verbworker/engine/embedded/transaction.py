@@ -23,7 +23,7 @@ class EngineStores:
 
     tokens: Tokens
     subscriptions: Subscriptions
-    library: DefinitionCache
+    definitions: DefinitionCache
 
 
 class EngineTransaction:
@@ -33,7 +33,7 @@ class EngineTransaction:
         self.connection = connection
         self._tokens = stores.tokens
         self._subscriptions = stores.subscriptions
-        self._library = stores.library
+        self._definitions = stores.definitions
         self.changes: list[Change] = []
 
     async def tell(self, instance_key: int, command: told.Command, *, guard: int = 0, message: int = 0) -> bool:
@@ -56,8 +56,8 @@ class EngineTransaction:
 
     async def turn(self, kept: Kept, *, guard: int = 0) -> InstanceStep:
         """Return a step of an instance."""
-        book = await self._library.find(kept.definition_key, self.connection)
-        return InstanceStep(book.definition, kept, guard=guard)
+        compiled = await self._definitions.find(kept.definition_key, self.connection)
+        return InstanceStep(compiled.definition, kept, guard=guard)
 
     async def put(self, instance_key: int, variables: Variables) -> None:
         """Set variables of an instance; raises `NothingThere` if it has ended."""

@@ -52,7 +52,7 @@ def coverage(
     asked = [*_iterate_requests(sources, uses)]
     yield from _find_missing(registry, asked)
     yield from _find_unused_verbs(registry, sources, {ask.verb for ask in asked})
-    yield from _differing(registry, sources)
+    yield from _find_differences(registry, sources)
     yield from _find_unknown_writes(registry)
     # Two processes may share a policy, which is reported once.
     differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
@@ -99,7 +99,7 @@ def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -
         yield spot.finding(VERB_UNCALLED, words, hint=hint, detail=verb.name)
 
 
-def _differing(registry: Registry, sources: Sources) -> Iterator[Finding]:
+def _find_differences(registry: Registry, sources: Sources) -> Iterator[Finding]:
     for name, contract in sources.contracts.directs.items():
         verb = registry.find(name)
         for field, written, registered in _direct_differences(contract, verb) if verb is not None else ():

@@ -42,7 +42,7 @@ class Base:
         if inside.returncode != 0:
             raise CannotRun(f"--base {self.revision}: {folder or os.curdir} is in no git repository: {_reason(inside)}")
         raise CannotRun(
-            f"--base {self.revision}: git knows no such revision here; fetch it first, for a shallow clone has few"
+            f"--base {self.revision}: git has no such revision here; a shallow clone may lack it, so fetch it first"
         )
 
 

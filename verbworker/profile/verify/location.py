@@ -7,7 +7,7 @@ from typing import Any
 from verblint.bpmn.element import Element, Place
 from verblint.contracts.contract import Origin
 from verblint.report import Finding
-from verblint.rule import Rule
+from verblint.rule import Rule, owner_of
 
 WRITE = "Run verbworker verify --write"
 
@@ -44,7 +44,8 @@ class Location:
     def finding(self, rule: Rule, message: str, *, hint: str = WRITE, process: str = "", detail: str = "") -> Finding:
         """Return a finding at this location, as the linter reports it. `detail` distinguishes findings of one rule."""
         about: dict[str, Any] = {}
-        if (owner := _owner(self.element)) is not None:
+        if self.element is not None:
+            owner = owner_of(self.element)
             about = {"element_id": owner.id, "element_name": owner.get("name") or "", "element_type": owner.local}
         return Finding(
             code=rule.code,
@@ -67,10 +68,3 @@ def display_path(path: str) -> str:
     """Return a path for display: relative if it is below the working directory."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near
-
-
-def _owner(element: Element | None) -> Element | None:
-    """Return the nearest element with an id, which is the name people use."""
-    if element is None:
-        return None
-    return next((e for e in (element, *element.ancestors) if e.id), element)

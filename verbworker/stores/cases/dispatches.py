@@ -42,9 +42,9 @@ class Dispatches:
             variables,
         )
 
-    async def claim(self, limit: int, *, patience: timedelta) -> list[Dispatch]:
+    async def claim(self, limit: int, *, claim_for: timedelta) -> list[Dispatch]:
         """Claim due requests. The claim of a process that dies expires after the timeout."""
-        rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, patience)
+        rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, claim_for)
         return [
             Dispatch(
                 row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"]), row["attempts"]

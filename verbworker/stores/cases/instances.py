@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from operator import attrgetter
+from typing import Self
 from uuid import UUID
 
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Started
 from verbworker.errors import PermanentContract, StoreError
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
+from verbworker.model.start_variables import StartVariables
 from verbworker.stores.cases.payloads import open_versions
 from verbworker.stores.database import Connection, Database, Row, columns, value_of
 from verbworker.stores.sql import query
@@ -38,6 +42,15 @@ class Instance:
     business_key: str | None = None
     correlation: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, workflow: WorkflowVerb, start: StartVariables, *, engine_id: str) -> Self:
+        """Return the instance of a workflow verb, as it starts."""
+        return cls(
+            *(start.instance_uid, start.tenant_id, start.entry_id),
+            *(workflow.name, str(workflow.version), workflow.schema, engine_id, workflow.process),
+            *(start.content, start.business_key, start.correlation),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
@@ -56,6 +69,12 @@ class Quiet:
     entry_id: UUID
     instance_key: int
     is_missed: bool = False  # the engine did not have it at an earlier check
+
+
+_INSTANCE = attrgetter(
+    *("instance_uid", "tenant_id", "entry_id", "verb", "verb_version", "payload_schema", "engine_id", "process_id"),
+    "business_key",
+)
 
 
 class Instances:
@@ -78,15 +97,7 @@ class Instances:
         """Store an instance inside the caller's transaction."""
         await connection.execute(
             query("instances", "open"),
-            instance.instance_uid,
-            instance.tenant_id,
-            instance.entry_id,
-            instance.verb,
-            instance.verb_version,
-            instance.payload_schema,
-            instance.engine_id,
-            instance.process_id,
-            instance.business_key,
+            *_INSTANCE(instance),
             json.dumps(dict(instance.correlation)),
         )
         digest = sha256(instance.payload).digest()

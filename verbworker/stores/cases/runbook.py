@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -103,6 +104,12 @@ class ReleasedJob:
         )
 
 
+_REQUEST = attrgetter(
+    *("entry_id", "tenant_id", "request_key", "request_hash", "verb", "verb_version", "mode.value", "sentence"),
+    *("invocation", "args", "asked_by"),
+)
+
+
 class Runbook:
     """The runbook of one database."""
 
@@ -113,17 +120,7 @@ class Runbook:
         """Create an entry; False when the tenant has used the request key before."""
         made = await connection.fetchval(
             query("runbook", "open"),
-            request.entry_id,
-            request.tenant_id,
-            request.request_key,
-            request.request_hash,
-            request.verb,
-            request.verb_version,
-            request.mode.value,
-            request.sentence,
-            request.invocation,
-            request.args,
-            request.asked_by,
+            *_REQUEST(request),
             json.dumps(dict(request.provenance or {})),
             request.traceparent,
             request.process_id,

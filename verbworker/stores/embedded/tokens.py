@@ -190,22 +190,22 @@ class Tokens:
 
     async def open_key(self, connection: Connection | Database, definition_key: int) -> Opening | None:
         """Reserve an instance key for one definition."""
-        return _opening(await connection.fetchrow(query("tokens", "open_by_key"), definition_key))
+        return _opening_of(await connection.fetchrow(query("tokens", "open_by_key"), definition_key))
 
     async def open_version(self, process_id: str, version: int) -> Opening | None:
         """Reserve an instance key for one version of a process."""
-        return _opening(await self._database.fetchrow(query("tokens", "open_by_version"), process_id, version))
+        return _opening_of(await self._database.fetchrow(query("tokens", "open_by_version"), process_id, version))
 
     async def open_latest(self, process_id: str) -> Opening | None:
         """Reserve an instance key for the newest version of a process."""
-        return _opening(await self._database.fetchrow(query("tokens", "open_latest"), process_id))
+        return _opening_of(await self._database.fetchrow(query("tokens", "open_latest"), process_id))
 
     async def load(self, keys: list[int]) -> list[Kept | None]:
         """Return instances in their current state."""
         return await self.load_in(self._database, keys)
 
     async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[Kept | None]:
-        """Return instances as seen by a transaction."""
+        """Return instances by key, read inside a transaction; None for those that are gone."""
         rows = await connection.fetch(query("tokens", "load"), keys)
         found = {row["instance_key"]: value_of(Kept, row) for row in rows}
         return [found.get(key) for key in keys]
@@ -305,7 +305,7 @@ class Tokens:
         return None if row is None else row["seconds"]
 
 
-def _opening(row: Row | None) -> Opening | None:
+def _opening_of(row: Row | None) -> Opening | None:
     return None if row is None else value_of(Opening, row, instance_key=row["number"] * KEYS_EACH)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from uuid import UUID
 
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, InstanceFacts
@@ -40,43 +41,33 @@ class Unacknowledged:
     fail_text: str | None
 
 
+# The columns by attribute: of a job, of a kind of job (many deliveries share one), and of a single delivery.
+_JOB = attrgetter(
+    *("job.key", "job.process_instance_key", "job.element_instance_key", "instance_uid", "entry_id", "idempotency_key"),
+    *("job.activated_ms", "input_hash"),
+)
+_KIND = attrgetter(
+    *("job.type", "job.tenant_id", "job.process_id", "job.process_version", "job.element_id", "mode", "on_unknown"),
+    *("max_runs", "idempotency_window", "retries"),
+)
+_DELIVERY = attrgetter(
+    *("job.key", "job.process_instance_key", "job.element_instance_key", "job.type", "job.tenant_id", "instance_uid"),
+    *("job.process_id", "job.process_version", "job.element_id", "entry_id", "mode", "on_unknown", "max_runs"),
+    *("idempotency_window", "idempotency_key", "job.activated_ms", "retries", "input_hash"),
+)
+_VERDICT = attrgetter("claim.job_key", "claim.epoch", "instance_uid", "base_hash", "output", "output_hash", "seal")
+
+
 def open_columns(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
     """Return the columns for `open`, given deliveries in key order: nine per job, then ten per kind of job."""
     kinds: dict[object, int] = {}
-    rows = []
-    for delivery in deliveries:
-        job = delivery.job
-        kind = (
-            job.type,
-            job.tenant_id,
-            job.process_id,
-            job.process_version,
-            job.element_id,
-            delivery.mode,
-            delivery.on_unknown,
-            delivery.max_runs,
-            delivery.idempotency_window,
-            delivery.retries,
-        )
-        rows.append(
-            (
-                job.key,
-                job.process_instance_key,
-                job.element_instance_key,
-                delivery.instance_uid,
-                delivery.entry_id,
-                delivery.idempotency_key,
-                job.activated_ms,
-                delivery.input_hash,
-                kinds.setdefault(kind, len(kinds) + 1),
-            )
-        )
+    rows = [(*_JOB(delivery), kinds.setdefault(_KIND(delivery), len(kinds) + 1)) for delivery in deliveries]
     return (*zip(*rows, strict=True), *zip(*kinds, strict=True))
 
 
 def push_columns(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
     """Return the columns for `push`."""
-    return list(zip(*map(_delivery_row, deliveries), strict=True))
+    return list(zip(*map(_DELIVERY, deliveries), strict=True))
 
 
 def pop_columns(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
@@ -84,43 +75,9 @@ def pop_columns(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
     return list(zip(*map(verdict_row, verdicts), strict=True))
 
 
-def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
-    job = delivery.job
-    return (
-        job.key,
-        job.process_instance_key,
-        job.element_instance_key,
-        job.type,
-        job.tenant_id,
-        delivery.instance_uid,
-        job.process_id,
-        job.process_version,
-        job.element_id,
-        delivery.entry_id,
-        delivery.mode,
-        delivery.on_unknown,
-        delivery.max_runs,
-        delivery.idempotency_window,
-        delivery.idempotency_key,
-        job.activated_ms,
-        delivery.retries,
-        delivery.input_hash,
-    )
-
-
 def verdict_row(verdict: VerdictRow) -> tuple[object, ...]:
     """Return the columns of one verdict."""
-    return (
-        verdict.claim.job_key,
-        verdict.claim.epoch,
-        verdict.instance_uid,
-        verdict.base_hash,
-        verdict.output,
-        verdict.output_hash,
-        verdict.seal,
-        text_of(verdict.flags),
-        text_of(verdict.correlation),
-    )
+    return (*_VERDICT(verdict), text_of(verdict.flags), text_of(verdict.correlation))
 
 
 def text_of(values: Mapping[str, object]) -> str:

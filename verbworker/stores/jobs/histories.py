@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from verbworker.job.frame import FrameState
-from verbworker.stores.database import Database, Row
+from verbworker.stores.database import Database, Row, value_of
 from verbworker.stores.sql import query
 
 
@@ -78,9 +78,6 @@ class History:
     boots: Mapping[UUID, str] = field(default_factory=dict)
 
 
-_TOLD = tuple(entry.name for entry in fields(Told))
-
-
 class Histories:
     """The histories of one engine's jobs."""
 
@@ -93,7 +90,7 @@ class Histories:
         row = await self._database.fetchrow(query("histories", "frame"), self._engine_id, job_key)
         if row is None:
             return None
-        frame = _read_told(row)
+        frame = value_of(Told, row, state=FrameState(row["state"]), flags=json.loads(row["flags"] or "{}"))
         rows = await self._database.fetch(query("histories", "events"), self._engine_id, job_key)
         events = tuple(_event(each) for each in rows)
         conflicts = await self._database.fetch(query("histories", "conflicts"), self._engine_id, job_key)
@@ -108,11 +105,6 @@ class Histories:
         """Return the frames in one state, longest waiting first."""
         rows = await self._database.fetch(query("histories", "list"), self._engine_id, state.value, limit)
         return [dict(row) for row in rows]
-
-
-def _read_told(row: Row) -> Told:
-    values = {name: row[name] for name in _TOLD}
-    return Told(**{**values, "state": FrameState(values["state"]), "flags": json.loads(values["flags"] or "{}")})
 
 
 def _event(row: Row) -> FrameEvent:

@@ -48,7 +48,7 @@ class Steps:
     async def twins_in(
         self, connection: Connection | Database, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool
     ) -> list[Twin]:
-        """Return the same, as seen by a transaction."""
+        """Return the twins of a job, read inside a transaction."""
         place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
         rows = await connection.fetch(query("steps", "twins"), *place)
         return [Twin(**{**row, "state": FrameState(row["state"])}) for row in rows]

@@ -109,14 +109,14 @@ class Inbox:
             )
         return Receipt(is_new=False, state=row["state"])
 
-    async def claim(self, limit: int, *, patience: timedelta) -> list[Claimed]:
+    async def claim(self, limit: int, *, claim_for: timedelta) -> list[Claimed]:
         """Claim due messages. The claim of a process that dies expires after the timeout."""
-        rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, patience)
+        rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for)
         return [Claimed(**row) for row in rows]
 
-    async def seize(self, tenant_id: str, message_id: str, *, patience: timedelta) -> Claimed | None:
+    async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> Claimed | None:
         """Claim one message to deliver it now; None when it is claimed already or needs no delivery."""
-        row = await self._database.fetchrow(query("inbox", "seize"), tenant_id, message_id, self._owner, patience)
+        row = await self._database.fetchrow(query("inbox", "seize"), tenant_id, message_id, self._owner, claim_for)
         return None if row is None else Claimed(**row)
 
     async def candidates(self, claimed: Claimed, declared: Mapping[str, str]) -> list[Candidate]:
@@ -194,9 +194,9 @@ class Inbox:
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         await connection.execute(query("inbox", "forget"), *what)
 
-    async def claim_forgotten(self, limit: int, *, patience: timedelta) -> list[Claimed]:
+    async def claim_forgotten(self, limit: int, *, claim_for: timedelta) -> list[Claimed]:
         """Claim messages that the engine forgot and waits for."""
-        rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, patience)
+        rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, claim_for)
         return [Claimed(**row) for row in rows if not row["is_over"]]
 
     async def resent(self, claimed: Claimed) -> None:

@@ -24,7 +24,7 @@ MOST_PER_POLL = 10_000
 # Jobs per second. Two thresholds, so that a rate between them does not switch back and forth.
 BUSY_RATE = 100.0
 IDLE_RATE = 50.0
-# The rate is measured every tick and forgets half of the past in this time.
+# The rate is measured every tick and forgets half of the past in half a second: a burst counts, a single job does not.
 _TICK = 0.1
 _HALF_LIFE = 0.5
 # A poll waits this long for more slots, so that one call brings several jobs.
@@ -151,6 +151,7 @@ class Feed:
 
     async def _keep_going(self, loop: str, step: Callable[[], Awaitable[None]]) -> None:
         """Repeat a step until stopped. After an unexpected error the loop continues, with growing pauses."""
+        # Not `Retries`: the step never returns for good, and a success in between resets the pauses.
         failures = 0
         while not self._stopping.is_set():
             try:
@@ -220,7 +221,7 @@ class Feed:
 
     async def _poll_once(self, in_vain: int) -> float:
         """Poll once, after `in_vain` polls without success; return how many seconds to wait before the next."""
-        with await self._slots.reserve(most=self._poll_size(), patience=_LINGER) as reservation:
+        with await self._slots.reserve(most=self._poll_size(), linger=_LINGER) as reservation:
             began = asyncio.get_running_loop().time()
             if not self._is_owed:
                 # The wait for a slot was ours, not the engine's.

@@ -108,16 +108,16 @@ class Slots:
         """Return how many slots no job works in: free ones and those reserved by requests for jobs."""
         return self._limit.whole() - self._assigned
 
-    async def reserve(self, *, most: int, patience: float = 0.0) -> Reservation:
-        """Reserve up to `most` slots: wait for the first, and up to `patience` seconds for a third of them.
+    async def reserve(self, *, most: int, linger: float = 0.0) -> Reservation:
+        """Reserve up to `most` slots: wait for the first, and up to `linger` seconds for a third of them.
 
         One request for many jobs costs the engine hardly more than one for a single job.
         """
         await self._until(1)
         worth = min(most, max(1, self._limit.whole() // 3))
-        if self.free < worth and patience > 0:
+        if self.free < worth and linger > 0:
             with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(linger):
                     await self._until(worth)
             await self._until(1)
         # No await from here on: a cancelled caller has either nothing or the reservation.

@@ -18,16 +18,16 @@ from verbworker import metrics
 
 _log = logging.getLogger(__name__)
 
-_LOOKS_PER_PATIENCE = 4  # a standstill is noticed at most a quarter too late
+_LOOKS_PER_LIMIT = 4  # a standstill is noticed at most a quarter too late
 _JOIN_WITHIN = 1.0  # the thread holds nothing; the process may end without it
 
 
 class Watchdog:
     """Watches the loop of the thread that enters it. `tick` reports that the loop runs."""
 
-    def __init__(self, interrupt: Callable[[], int] | None, *, patience: float) -> None:
+    def __init__(self, interrupt: Callable[[], int] | None, *, limit_s: float) -> None:
         self._interrupt = interrupt
-        self._patience = patience
+        self._limit_s = limit_s
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._watched = 0
@@ -57,9 +57,9 @@ class Watchdog:
 
     def _watch(self) -> None:
         resumed_at = looked_at = time.monotonic()
-        while not self._ended.wait(self._patience / _LOOKS_PER_PATIENCE):
+        while not self._ended.wait(self._limit_s / _LOOKS_PER_LIMIT):
             now = time.monotonic()
-            if now - looked_at > self._patience and not self._is_stalled:
+            if now - looked_at > self._limit_s and not self._is_stalled:
                 resumed_at = now  # this thread was late too, so the whole process was suspended
             looked_at = now
             try:
@@ -68,7 +68,7 @@ class Watchdog:
                 _log.exception("the watchdog failed with an unexpected error; it goes on")
 
     def _look(self, age: float) -> None:
-        if age < self._patience:
+        if age < self._limit_s:
             if self._is_stalled:
                 _log.warning("the event loop runs again")
             self._is_stalled = False

@@ -38,7 +38,7 @@ _Do = Callable[[Job], Coroutine[Any, Any, None]]
 Abandon = Callable[[int, EndedByBug | None], None]
 _LAST_WORDS = 5.0  # for jobs that were stopped to store how they ended
 _TICK = 0.25  # how exactly the lag of the loop is known
-_LEAST_PATIENCE = 1.0  # a loop that lags less is busy, not blocked
+_SHORTEST_LAG_S = 1.0  # a loop that lags less is busy, not blocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Worker:
         self._tick_due = float("inf")
         interrupt = engine.interrupt if isinstance(engine, Interruptible) else None
         # A loop that is blocked for one heartbeat will not keep its leases for long.
-        self._watchdog = Watchdog(interrupt, patience=max(_LEAST_PATIENCE, frames.lease.total_seconds() / 3))
+        self._watchdog = Watchdog(interrupt, limit_s=max(_SHORTEST_LAG_S, frames.lease.total_seconds() / 3))
         self.ticked_at = float("-inf")
 
     @property

@@ -251,7 +251,7 @@ class _VerbEnd:
         try:
             await self._move.save_in(connection)
         except EngineError as error:
-            _log.info("not moved together", extra={"job_key": self._claim.job_key, "reason": str(error)})
+            _log.info("not moved in one commit", extra={"job_key": self._claim.job_key, "reason": str(error)})
             return
         await self._frames.acknowledge_in(connection, {self._claim.job_key: "ok"})
         self.has_moved = True

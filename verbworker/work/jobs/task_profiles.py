@@ -26,7 +26,7 @@ class JobProfile:
         """Raise `PermanentContract` if the model was deployed with a profile that is not on record."""
         if self.is_unknown:
             raise PermanentContract(
-                "the model was deployed with terms that this database does not know", code="TermsUnknown"
+                "the model was deployed with a profile that this database does not have", code="TermsUnknown"
             )
 
 

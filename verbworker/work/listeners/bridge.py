@@ -23,20 +23,25 @@ class Bridge:
     """Opens a wait when the engine starts to wait, closes it when the engine continues, and records both once."""
 
     def __init__(
-        self, registry: Registry, database: Database, deployments: Deployments, inbox: Inbox, reception: ListenerJobs
+        self,
+        registry: Registry,
+        database: Database,
+        deployments: Deployments,
+        inbox: Inbox,
+        listener_jobs: ListenerJobs,
     ) -> None:
         self._registry = registry
         self._deployments = deployments
         self._inbox = inbox
-        self._reception = reception
+        self._listener_jobs = listener_jobs
         self._runbook = Runbook(database)
         self._visits = VisitIdentity(deployments)
 
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all listeners except the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.record_boundary, START: self.start}
-        parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
-        return [parking, *(ListenerKind(kind, self._reception, act) for kind, act in served.items())]
+        parking = ListenerKind(PARK, self._listener_jobs, self.park, variables=with_texts(self._registry))
+        return [parking, *(ListenerKind(kind, self._listener_jobs, act) for kind, act in served.items())]
 
     async def park(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the engine is about to wait."""
@@ -59,7 +64,9 @@ class Bridge:
         """Return whether the engine forgot the message that ended this wait, and have it sent once more if so."""
         uid, name, ended = visit.instance_uid, token.message_name or "", EndedWait(token.element_id, token.input_hash)
         # A late delivery of a listener job that is gone opens nothing.
-        if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._reception.has(visit.job):
+        if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._listener_jobs.has(
+            visit.job
+        ):
             return False
         await self._inbox.forget_in(connection, uid, name, ended)
         return await self._runbook.reopen_in(connection, token)

@@ -95,7 +95,7 @@ class CompensationJobs:
 
     async def serve(self, job: Job) -> bool:
         """Undo the steps of the case; return False if the job must be redelivered, to continue from there."""
-        with self._walking(job) as walk:
+        with self._keep_walk(job) as walk:
             return await self._jobs.serve(job, partial(self._serve, walk), refuse=partial(self._jobs.stop, job))
 
     async def _serve(self, walk: _Walk) -> bool:
@@ -178,7 +178,7 @@ class CompensationJobs:
     # ---- the engine's timeout ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _walking(self, job: Job) -> Iterator[_Walk]:
+    def _keep_walk(self, job: Job) -> Iterator[_Walk]:
         walk = _Walk(job)
         self._walks.add(walk)
         try:

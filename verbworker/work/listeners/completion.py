@@ -35,7 +35,7 @@ class Completion:
         self,
         registry: Registry,
         database: Database,
-        reception: ListenerJobs,
+        listener_jobs: ListenerJobs,
         cancelling: Cancellation,
         *,
         ring: KeyRing | None = None,
@@ -43,7 +43,7 @@ class Completion:
         tracer: Tracer = UNTRACED,
     ) -> None:
         self._registry = registry
-        self._reception = reception
+        self._listener_jobs = listener_jobs
         self._cancelling = cancelling
         self._ring = ring
         self._tracer = tracer
@@ -69,7 +69,7 @@ class Completion:
             ended[:] = await self._complete(connection, visit)
             return True
 
-        is_answered = await self._reception.receive(job, complete)
+        is_answered = await self._listener_jobs.receive(job, complete)
         for entry_id, status in ended:
             await self._tracer.record_case_end(entry_id, status)
         for entry_id in overtaken:
@@ -125,4 +125,4 @@ class Completion:
         try:
             await self._cancelling.carry_out(entry_id)
         except StoreError as error:
-            _log.warning("cancelled later", extra={"entry_id": str(entry_id), "reason": str(error)})
+            _log.warning("cancellation postponed", extra={"entry_id": str(entry_id), "reason": str(error)})

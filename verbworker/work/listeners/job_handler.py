@@ -39,7 +39,7 @@ from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 _log = logging.getLogger(__name__)
 
 # Long enough for a Postgres restart; short enough that a slot is not held for the five minutes of a gate.
-_PATIENCE_S = 30.0
+_STORE_WITHIN_S = 30.0
 # A job that cannot be served now is redelivered after this time.
 _SOON_MS = 2_000
 
@@ -123,7 +123,7 @@ class Serving:
         """Write the row, waiting for an unavailable database; return False if it is refused for another reason."""
         begin = partial(self._deliveries.begin, job, JobVariables.of(job).instance_uid)
         try:
-            await DATABASE.run(begin, within=min(job.timeout_ms / 2000, _PATIENCE_S))
+            await DATABASE.run(begin, within=min(job.timeout_ms / 2000, _STORE_WITHIN_S))
         except (StoreUnavailable, StoreConflict):
             raise
         except StoreError as error:
@@ -176,7 +176,7 @@ class ListenerKind:
     """The handler of one type of listener."""
 
     type: str
-    reception: "ListenerJobs"
+    listener_jobs: "ListenerJobs"
     act: Act
     concurrency: int = 16
     timeout: timedelta | None = None
@@ -184,7 +184,7 @@ class ListenerKind:
 
     async def serve(self, job: Job) -> bool:
         """Serve one delivery; return False if it must be redelivered."""
-        return await self.reception.receive(job, self.act)
+        return await self.listener_jobs.receive(job, self.act)
 
 
 class InternalJobs:
@@ -266,7 +266,7 @@ class InternalJobs:
         try:
             await self._engine.extend(job.key, timeout_ms)
         except EngineError as error:
-            _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
+            _log.debug("optional step failed", extra={"job_key": job.key, "reason": str(error)})
 
 
 class ListenerJobs:

@@ -76,7 +76,7 @@ class MessageDelivery:
     async def tidy(self) -> None:
         """Find messages whose case has ended or whose wait the engine forgot to end, and count the waiting ones."""
         await self._inbox.strand()
-        forgotten = await self._inbox.claim_forgotten(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        forgotten = await self._inbox.claim_forgotten(_CONCURRENT_CALLS, claim_for=_CLAIMED_FOR)
         await self.service.for_each(forgotten, _CONCURRENT_CALLS, self._send_again)
         waiting, oldest = await self._inbox.backlog()
         metrics.INBOX.set(waiting)
@@ -84,7 +84,7 @@ class MessageDelivery:
 
     async def drain(self) -> int:
         """Try once to deliver each due message; return how many there were."""
-        due = await self._inbox.claim(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        due = await self._inbox.claim(_CONCURRENT_CALLS, claim_for=_CLAIMED_FOR)
         await self.service.for_each(due, _CONCURRENT_CALLS, self._deliver)
         return len(due)
 

@@ -72,7 +72,7 @@ _DELIVERED = Answered(is_delivered=True)
 _KEPT = Answered(is_delivered=False, is_kept=True, reason="the engine did not answer; the message is kept")
 
 
-class MessageCounter:
+class ImmediateDelivery:
     """Delivers messages immediately, for senders who want to know whether a case was waiting."""
 
     def __init__(
@@ -102,7 +102,7 @@ class MessageCounter:
             return _DELIVERED
         if receipt.state == "dead":
             await self._send_again(message, sent_by)
-        claimed = await self._inbox.seize(message.tenant_id, message.message_id, patience=_CLAIMED_FOR)
+        claimed = await self._inbox.seize(message.tenant_id, message.message_id, claim_for=_CLAIMED_FOR)
         if claimed is not None:
             return await self._deliver(claimed)
         if receipt.state != "discarded":

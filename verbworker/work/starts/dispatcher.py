@@ -63,7 +63,7 @@ class Dispatcher:
 
     async def drain(self) -> int:
         """Send each due request to the engine once; return how many there were."""
-        due = await self._dispatches.claim(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        due = await self._dispatches.claim(_CONCURRENT_CALLS, claim_for=_CLAIMED_FOR)
         if len(due) < 2 or not await self._start_together(due):
             await self.service.for_each(due, _CONCURRENT_CALLS, self.start)
         return len(due)
@@ -103,7 +103,7 @@ class Dispatcher:
         try:
             await self._start_with(self._shared, due)
         except (EngineError, _NotPinned) as error:
-            _log.info("not started together", extra={"requests": len(due), "reason": str(error)})
+            _log.info("batch not started; starting each alone", extra={"requests": len(due), "reason": str(error)})
             return False
         return True
 
@@ -112,7 +112,7 @@ class Dispatcher:
             await self._start_with(engine, [dispatch])
         except _NotPinned:
             # Pinned or cancelled meanwhile: the surplus instance was never created.
-            _log.info("not wanted any more", extra={"entry_id": str(dispatch.entry_id)})
+            _log.info("start dropped: the entry has ended or was started", extra={"entry_id": str(dispatch.entry_id)})
         except EngineError as error:
             await self._postpone(dispatch, error)
 
@@ -134,7 +134,7 @@ class Dispatcher:
             return
         except EngineError as error:
             # It is cancelled at its first job, which belongs to no entry.
-            _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
+            _log.warning("duplicate instance not cancelled", extra={"instance_key": instance_key, "reason": str(error)})
 
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
         pause = STORED.after(dispatch.attempts)

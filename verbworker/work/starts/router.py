@@ -138,19 +138,7 @@ class Router:
             )
         except PermanentContract as error:
             raise InvocationInvalid(f"{workflow.name}: {error}") from error
-        instance = Instance(
-            instance_uid=beginning.instance_uid,
-            tenant_id=caller.tenant_id,
-            entry_id=request.entry_id,
-            verb=workflow.name,
-            verb_version=str(workflow.version),
-            payload_schema=workflow.schema,
-            engine_id=self._engine_id,
-            process_id=workflow.process,
-            payload=beginning.content,
-            business_key=beginning.business_key,
-            correlation=beginning.correlation,
-        )
+        instance = Instance.of(workflow, beginning, engine_id=self._engine_id)
         async with self._database.transaction() as connection:
             is_new = await self._runbook.open_in(connection, request)
             if is_new:

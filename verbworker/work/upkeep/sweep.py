@@ -7,7 +7,6 @@ and delivery rows of jobs without a frame (listeners, gates, compensation).
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Iterable
 from datetime import timedelta
 from enum import StrEnum
@@ -19,6 +18,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, JobGone, JobNotActive, TransientInfrastructure
 from verbworker.job.frame import FrameStep, decide_swept, incident_of
 from verbworker.job.outcome import describe_failure
+from verbworker.retrying import spread
 from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import Doubtful, ExpiredLeases, SweptFrame
@@ -96,7 +96,7 @@ class Sweep:
         """
         clock = asyncio.get_running_loop().time
         if clock() >= self._look_at:
-            next_at = clock() + self._frames.lease.total_seconds() * (0.5 + 0.5 * random.random())
+            next_at = clock() + spread(self._frames.lease.total_seconds() * 0.75, 1 / 3)
             self._open = await self._leases.open(_MOST_OPEN)
             self._look_at = next_at
 

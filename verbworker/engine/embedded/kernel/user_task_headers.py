@@ -51,7 +51,7 @@ def _variable_or(text: str) -> str:
 
 def _names(text: str) -> str:
     if text.startswith("="):
-        raise ValueError("computes whom it asks; write names with commas between")
+        raise ValueError("is an expression; write names separated by commas")
     return json.dumps([name.strip() for name in text.split(",")], separators=(",", ":"))
 
 
