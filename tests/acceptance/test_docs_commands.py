@@ -26,7 +26,7 @@ CHAPTERS = [README, *sorted(GUIDES, key=lambda page: page.name not in FIRST)]
 # What begins like this is not typed here, and why.
 ELSEWHERE = {
     "git clone": "needs the repository's address; the terminal stands in a copy of it",
-    "pip install": "needs an index that has verbworker; test_fresh_install types install.md and verify.md with the built wheels",
+    "pip install": "needs an index that has verbworker; test_fresh_install has one of built wheels",
     "python -m venv": "the environment is the one the tests run in; test_fresh_install makes empty ones",
     "docker": "needs Docker; test_containers holds compose.yaml and the image to their words",
     "kubectl": "needs a cluster; test_kubernetes holds the manifests to theirs",
