@@ -22,6 +22,17 @@ SELECT
   page.invocation, page.args, page.asked_by, page.status, page.outcome, page.process_id, page.process_version,
   page.definition_key, page.provenance, page.cancel_requested_at, page.created_at, page.updated_at, page.ended_at,
   steps_done.done, steps_done.repeats,
+  -- A direct verb's outcome is an object; only a string is a name, and `ok` is none.
+  (
+    SELECT nullif(told.detail ->> 'outcome', 'ok')
+    FROM verbworker.runbook_event AS told
+    WHERE told.entry_id = page.entry_id
+      AND page.ended_at IS NOT NULL
+      AND told.kind = 'ExecutionResult'
+      AND jsonb_typeof(told.detail -> 'outcome') = 'string'
+    ORDER BY told.seq
+    LIMIT 1
+  ) AS outcome_name,
   ARRAY(
     SELECT token.reason
     FROM verbworker.parked_token AS token

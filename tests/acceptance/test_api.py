@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -66,13 +67,27 @@ async def follow(
         return await read_stream(answer, most)
 
 
+def shape(value: Any) -> Any:
+    """The names and kinds of everything in an answer, without the values."""
+    match value:
+        case dict():
+            return {name: shape(inner) for name, inner in value.items()}
+        case list():
+            return [shape(inner) for inner in value]
+        case str() if value[:2] == "20" and "T" in value:
+            return "time" if datetime.fromisoformat(value).tzinfo else "no time"
+    return type(value).__name__
+
+
 async def send(caller: httpx.AsyncClient, name: str) -> httpx.Response:
     message = {"message_name": LETTER, "message_id": f"m-{name}", "correlation_key": name, "tenant_id": TENANT}
     return await caller.post("/messages", json={**message, "payload": {}})
 
 
 def command(dsn: str, folder: Path, *words: str) -> Any:
-    said = verbworker(*words, "--json", directory=folder, dsn=dsn, VERBWORKER_TENANT=TENANT)
+    said = verbworker(
+        *words, "--json", directory=folder, dsn=dsn, VERBWORKER_TENANT=TENANT, VERBWORKER_ENGINE="embedded"
+    )
     assert said.code == 0, said.err
     return json.loads(said.out)
 
@@ -105,9 +120,74 @@ async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
     assert told == events
     assert command(dsn, tmp_path, "runbook", "show", entry_id) == read
     assert command(dsn, tmp_path, "runbook", "events", entry_id) == events
-    assert command(dsn, tmp_path, "runbook", "list") == (await ann.get("/v1/entries")).json()["entries"]
+    assert command(dsn, tmp_path, "runbook", "list") == (await ann.get("/v1/entries")).json()
     gates = (await ann.get("/v1/gates", params={"closed": True})).json()
     assert command(dsn, tmp_path, "gates", "list", "--all") == gates
+
+
+async def test_what_commands_and_requests_do_is_told_by_the_same_models(
+    dsn: str, shop: Workshop, ann: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    def run(*words: str) -> Any:
+        return command(dsn, tmp_path, *words)
+
+    async def request(path: str, body: dict[str, Any]) -> Any:
+        answer = await ann.post(path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    by_hand, by_http = [(await ann.post("/v1/entries", json=ONE | {"args": {"name": n}})).json() for n in ("a", "b")]
+    async with shop.working():
+        for entry in (by_hand, by_http):
+            await shop.waits(entry["entry_id"], at="letter")
+        sent = await asyncio.to_thread(run, "message", "send", LETTER, "--key", "a")
+        posted = await request("/v1/messages", {"message_name": LETTER, "correlation_key": "b"})
+        for entry in (by_hand, by_http):
+            await shop.waits(entry["entry_id"], at="review")
+        decided = await asyncio.to_thread(run, "gates", "decide", by_hand["entry_id"], "yes")
+        ruled = await request(f"/v1/gates/{by_http['entry_id']}/decision", {"decision": "yes"})
+        for entry in (by_hand, by_http):
+            await shop.ends(entry["entry_id"])
+    third, fourth = [(await ann.post("/v1/entries", json=ONE)).json()["entry_id"] for _ in range(2)]
+    cancelled = await asyncio.to_thread(run, "runbook", "cancel", third, "--reason", "twice")
+    ended = await request(f"/v1/entries/{fourth}/cancel", {"reason": "twice"})
+
+    assert shape(sent) == shape(posted) == {"message_id": "str", "is_new": "bool"}
+    assert shape(decided) == shape(ruled)
+    assert shape(cancelled) == shape(ended)
+    page = run("runbook", "list", "--limit", "3")
+    assert page == (await ann.get("/v1/entries", params={"limit": 3})).json()
+    rest = {"limit": 3, "cursor": page["next"]}
+    assert (
+        run("runbook", "list", "--limit", "3", "--cursor", page["next"])
+        == (await ann.get("/v1/entries", params=rest)).json()
+    )
+    stuck = (await ann.get("/v1/entries", params={"stuck_for": 3600})).json()
+    assert run("runbook", "list", "--stuck", "3600") == stuck == {"entries": [], "next": None}
+
+
+async def test_a_message_is_taken_by_the_api_as_by_its_client(
+    dsn: str, server: ApiServer, ann: httpx.AsyncClient
+) -> None:
+    letter = {"message_name": LETTER, "correlation_key": "one", "message_id": "m-1", "payload": {"page": 1}}
+    first, again = [await ann.post("/v1/messages", json=letter) for _ in range(2)]
+    other = await ann.post("/v1/messages", json={**letter, "payload": {"page": 2}})
+    unnamed = {name: value for name, value in letter.items() if name != "message_id"}
+    by_key = await ann.post("/v1/messages", json=unnamed, headers={"Idempotency-Key": "m-1"})
+    wrong = await ann.post("/v1/messages", json={**letter, "tenant_id": "others"})
+    empty = await ann.post("/v1/messages", json={**letter, "correlation_key": ""})
+    async with server.caller(READ_KEY) as board:
+        refused = await board.post("/v1/messages", json=letter)
+
+    assert [(one.status_code, one.json()) for one in (first, again, by_key)] == [
+        (202, {"message_id": "m-1", "is_new": True}),
+        (202, {"message_id": "m-1", "is_new": False}),
+        (202, {"message_id": "m-1", "is_new": False}),
+    ]
+    assert problem(other)[0] == 409
+    assert (problem(wrong)[0], wrong.json()["fields"]) == (422, {"tenant_id": "extra inputs are not permitted"})
+    assert (problem(empty)[0], list(empty.json()["fields"])) == (422, ["correlation_key"])
+    assert problem(refused)[0] == 403
 
 
 async def test_a_key_makes_a_repeated_start_the_same(ann: httpx.AsyncClient) -> None:
@@ -291,6 +371,13 @@ async def test_the_openapi_document_is_valid_served_and_printed(server: ApiServe
     assert {"start_entry", "list_entries", "read_entry", "follow_events", "decide_gate", "cancel_entry"} <= operations
     assert {"list_incidents", "read_incident", "resolve_incident", "send_message"} <= operations
     assert "HTTPValidationError" not in served["components"]["schemas"]
+    refusals = {"401", "403", "408", "409", "413", "415", "422", "429", "503"}
+    answers = {
+        path: set(methods["post"]["responses"]) for path, methods in served["paths"].items() if "post" in methods
+    }
+    assert answers["/messages"] == {"202", *refusals}
+    assert answers["/v1/messages"] == {"202", "404", *refusals}
+    assert {"200", "202"} <= answers["/v1/entries/{entry_id}/cancel"]
 
 
 async def test_a_service_of_a_user_starts_and_answers(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

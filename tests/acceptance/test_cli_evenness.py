@@ -53,6 +53,7 @@ LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor"
 # What each needs besides the address of a database, to get as far as asking for it.
 ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("start",): ('(shop.order :item "a ring")', *SHOP),
+    ("start-plain",): ("hello",),
     ("repl",): SHOP,
     ("runbook", "list"): (),
     ("runbook", "show"): (ID,),
@@ -266,7 +267,8 @@ def test_a_listing_is_json_when_it_is_asked_for(path: tuple[str, ...], clinic: C
     said = clinic.run(*path, *more, "--json")
 
     assert said.code == 0, said.err
-    assert isinstance(json.loads(said.out), list)
+    told = json.loads(said.out)
+    assert isinstance(told["entries"] if path == ("runbook", "list") else told, list)
 
 
 def test_what_was_migrated_is_told_as_json(postgres: Postgres | ForeignPostgres, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ README = Page("README.md", (ROOT / "README.md").read_text())
 GENERATED = generated_files()
 INCLUDED = [Page(name, GENERATED[name]) for name in included.INCLUDED]
 PAGES = [README, *pages(), *INCLUDED]
-LANGUAGES = {"", "dockerfile", "json", "python", "sh", "sql", "text", "toml", "xml", "yaml"}
+LANGUAGES = {"", "dockerfile", "json", "python", "sh", "sql", "text", "toml", "typescript", "xml", "yaml"}
 _NAMESPACES = (
     'xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"'
 )
@@ -148,6 +148,24 @@ def test_the_tests_of_the_guide_pass_for_every_crash_point(
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "8 passed" in done.stdout
+
+
+def test_the_hooks_headers_and_timeouts_of_the_guide_work(tmp_path: Path, postgres: Postgres | ForeignPostgres) -> None:
+    guide = next(page for page in PAGES if page.name == "how-to/hooks.md")
+    (tmp_path / "pyproject.toml").write_text('[tool.verblint]\nverbs = "verbs"\n')
+    for block in guide.blocks:
+        block.write(tmp_path)
+    (tmp_path / "verbs" / "__init__.py").touch()
+
+    done = run(
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        cwd=tmp_path,
+        VERBWORKER_TEST_DSN=postgres.dsn,
+        PYTHONPATH=str(tmp_path),
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
 
 
 # ---- README ---------------------------------------------------------------------------------------------------------

@@ -26,21 +26,25 @@ CHAPTERS = [README, *sorted(GUIDES, key=lambda page: page.name not in FIRST)]
 # What begins like this is not typed here, and why.
 ELSEWHERE = {
     "git clone": "needs the repository's address; the terminal stands in a copy of it",
-    "pip install": "needs an index that has verbworker; test_tutorial installs the wheels by pip",
-    "python -m venv": "the environment is the one the tests run in; test_tutorial makes one as a user does",
+    "pip install": "needs an index that has verbworker; test_fresh_install has one of built wheels",
+    "python -m venv": "the environment is the one the tests run in; test_fresh_install makes empty ones",
     "docker": "needs Docker; test_containers holds compose.yaml and the image to their words",
     "kubectl": "needs a cluster; test_kubernetes holds the manifests to theirs",
     "helm": "needs a cluster; its chart is rendered and validated where it is tested",
     "make demo ENGINE=zeebe": "test_demo plays it on a real broker",
-    "make dist": "test_packaging builds both distributions",
+    "make dist": "test_fresh_install runs it",
     "make docs": "test_docs_site builds it",
+    "npm": "test_generated_client types that page",
+    "npx": "test_generated_client types that page",
+    "node": "test_generated_client types that page",
     "verbworker repl": "needs a terminal; test_repl types into one",
-    "verbworker worker --app orders:registry": "needs a model with its job types; test_plain_tasks runs such a worker",
+    "verbworker worker --app orders:registry": "needs models with its job types; test_plain_worker runs such a worker",
 }
 # A page that has a line beginning like this is not typed at all, and why. Its commands must exist all the same.
 PAGES_ELSEWHERE = {
     "export CAMUNDA_": "needs an account at Camunda's SaaS; test_zeebe_access speaks OAuth to a server of its own",
     "kubectl ": "needs a cluster",
+    "npm ": "test_generated_client types it, with Node.js",
 }
 # What may be typed. A line that begins otherwise was never thought of.
 TYPED = (

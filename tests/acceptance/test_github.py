@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from verblint.settings import PROFILES
+
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 WORKFLOWS = {path.name: path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")}
@@ -83,6 +85,12 @@ def linter(project: Path, installed: None) -> None:
     place.mkdir(parents=True, exist_ok=True)
     if not (place / "verblint").exists():
         (place / "verblint").symlink_to(Path(sys.executable).parent / "verblint")
+
+
+def test_the_action_names_every_profile_of_the_linter() -> None:
+    words = ACTION["inputs"]["profile"]["description"]
+
+    assert [profile for profile in PROFILES if profile not in words] == []
 
 
 @pytest.mark.usefixtures("linter")

@@ -10,6 +10,8 @@ from tests.pyzeebe_app import hello
 from tests.support.command import Said, verbworker
 from tests.support.databases import value
 from tests.support.doctor_app import EMBEDDED
+from tests.support.sessions import dev_session, trail
+from tests.support.shop import wait_until
 
 HERE = Path(hello.__file__).parent
 APP = ("--app", "hello:registry")
@@ -25,8 +27,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *words: str, dsn: str | None = None) -> Said:
-    return verbworker(*words, directory=project, dsn=dsn, **EMBEDDED)
+def run(project: Path, *words: str, dsn: str | None = None, **settings: str) -> Said:
+    return verbworker(*words, directory=project, dsn=dsn, **{**EMBEDDED, **settings})
 
 
 async def test_a_plain_model_is_deployed_as_authored_and_named_as_such(project: Path, dsn: str) -> None:
@@ -71,6 +73,35 @@ def test_the_doctor_misses_a_plain_task(project: Path, dsn: str) -> None:
     rows = {row["check"]: row for row in json.loads(said.out)}
     assert said.code == 1
     assert rows["verb hello.greet"]["found"].startswith("no plain task of this registry serves greet of hello")
+
+
+async def test_a_plain_process_is_started_by_its_id_and_has_no_entry(project: Path, dsn: str) -> None:
+    assert run(project, "deploy", "processes", *APP, dsn=dsn).code == 0
+
+    said = run(project, "start-plain", "hello", "--variables", '{"name": "Ada"}', dsn=dsn)
+    missing = run(project, "start-plain", "nothing", dsn=dsn)
+    wrong = run(project, "start-plain", "hello", "--variables", "[1]", dsn=dsn)
+
+    assert said.code == 0, said.err
+    assert "hello version 1: instance " in said.out
+    assert said.out.endswith("started; it is plain, so it has no entry in the runbook\n")
+    assert (missing.code, wrong.code) == (1, 1)
+    assert "no process nothing is deployed" in missing.sentence()
+    assert wrong.sentence() == "verbworker: the variables are no JSON object"
+    assert await value(dsn, "SELECT count(*) FROM verbworker.runbook_entry") == 0
+
+
+def test_dev_says_how_many_plain_tasks_it_serves_and_how_to_start_their_process(project: Path) -> None:
+    with trail() as found, dev_session(project, found, app=(*APP, "--processes", "processes")) as session:
+        session.until("verbworker runbook list")
+        started = run(project, "start-plain", "hello", "--variables", '{"name": "Ada"}', **session.settings())
+        done = ("frames", "list", "--state", "completed", "--json")
+        wait_until(lambda: json.loads(run(project, *done, **session.settings()).out), "the task never ran")
+        (row,) = json.loads(run(project, *done, **session.settings()).out)
+
+    assert "serving 1 plain task; saved changes reload automatically" in session.said
+    assert "  verbworker start-plain hello --variables '{...}'\n" in session.said
+    assert (started.code, row["verb"]) == (0, "hello.greet")
 
 
 def test_verify_says_what_is_not_hollow_and_finds_what_nobody_serves(project: Path) -> None:

@@ -161,15 +161,38 @@ def test_a_second_process_leaves_the_first_alone_and_tells_what_is_to_be_added(p
     assert together.code == 0, together.out + together.err
 
 
-def test_a_project_that_init_made_takes_a_process(tmp_path: Path) -> None:
+def test_a_process_is_registered_in_a_project_that_init_made(tmp_path: Path) -> None:
     assert verbworker("init", "my-app", directory=tmp_path).code == 0
     project = Project(tmp_path / "my-app")
     before = project.tree()
 
     said = project.scaffold(NAME)
 
+    assert (said.code, "registered in verbs/__init__.py\n" in said.out) == (0, True), said.err
+    assert "NOT DONE" not in said.out
+    changed = {path for path, content in project.tree().items() if before.get(path, content) != content}
+    assert changed == {"verbs/__init__.py"}
+    assert "from verbs import expense, parcel_return\n" in project.read("verbs/__init__.py")
+    deployed = verbworker(
+        "deploy", "processes", "--app", "verbs:registry", "--dry-run", "--out", "woven", directory=project.folder
+    )
+    verified = project.verify("--app", "verbs:registry")
+    assert (deployed.code, verified.code) == (0, 0), deployed.err + verified.out
+
+
+def test_a_project_of_another_form_is_told_what_to_add(tmp_path: Path) -> None:
+    assert verbworker("init", "my-app", directory=tmp_path).code == 0
+    project = Project(tmp_path / "my-app")
+    own = project.read("verbs/__init__.py").replace("Registry.of(expense.verbs)", "Registry.of(*[expense.verbs])")
+    project.write("verbs/__init__.py", own)
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
     assert said.code == 0, said.err
     assert before.items() <= project.tree().items()
+    assert said.out.endswith("  registry = Registry.of(..., parcel_return.verbs)\n")
+    assert "\n\nNOT DONE YET: the registry of your other verbs lacks it, " in said.out
 
     early = verbworker("deploy", "processes", "--app", "verbs:registry", "--dry-run", directory=project.folder)
     assert early.code == 1
@@ -177,7 +200,7 @@ def test_a_project_that_init_made_takes_a_process(tmp_path: Path) -> None:
     assert "policy" not in early.err
 
     project.change("verbs/__init__.py", "import expense", "import expense, parcel_return")
-    project.change("verbs/__init__.py", "expense.verbs", "expense.verbs, parcel_return.verbs")
+    project.change("verbs/__init__.py", "*[expense.verbs]", "expense.verbs, parcel_return.verbs")
     advised = project.verify("--app", "verbs:registry")
     assert advised.code == 0, advised.out + advised.err
 

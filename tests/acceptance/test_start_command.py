@@ -38,6 +38,9 @@ class Terminal:
     def start(self, invocation: str, *words: str) -> Said:
         return self.say("start", invocation, "--app", "shop:registry", *words)
 
+    def listed(self, *words: str) -> Any:
+        return self.json("runbook", "list", *words)["entries"]
+
     def json(self, *words: str) -> Any:
         said = self.say(*words, "--json")
         assert said.code == 0, said.err
@@ -54,7 +57,7 @@ def test_a_blank_request_key_is_refused(terminal: Terminal, key: str) -> None:
     said = terminal.start(ORDER, "--request-key", key)
 
     assert (said.code, "the request key is blank" in said.sentence()) == (1, True)
-    assert terminal.json("runbook", "list") == []
+    assert terminal.listed() == []
 
 
 @pytest.mark.req("REG-16", "COR-11", "EVT-17")
@@ -69,7 +72,7 @@ async def test_what_is_asked_for_is_carried_out_by_a_worker_and_told_in_order(
 
     assert (asked["status"], asked["asked_by"]) == ("executing", "ann")
     assert [event["kind"] for event in events] == ["DurableTaskStarted", "StepCompleted"]
-    (listed,) = terminal.json("runbook", "list")
+    (listed,) = terminal.listed()
     assert (listed["entry_id"], listed["process_version"]) == (asked["entry_id"], 1)
     assert terminal.say("runbook", "verify").out == "2 events of 1 entries: 0 chains are broken\n"
 
@@ -127,13 +130,13 @@ def test_what_cannot_be_asked_for_is_a_no_in_one_sentence(terminal: Terminal, in
     said = terminal.start(invocation)
 
     assert (said.code, said.sentence()) == (1, f"verbworker: {sentence}")
-    assert terminal.json("runbook", "list") == []
+    assert terminal.listed() == []
 
 
 def test_another_tenants_entries_are_not_there(terminal: Terminal) -> None:
     entry = json.loads(terminal.start(ORDER, "--json").out)["entry_id"]
 
-    assert terminal.say("runbook", "list", "--tenant", "others", "--json").out == "[]\n"
+    assert terminal.json("runbook", "list", "--tenant", "others") == {"entries": [], "next": None}
     said = terminal.say("runbook", "show", entry, VERBWORKER_TENANT="others")
     assert (said.code, said.sentence()) == (1, f"verbworker: the tenant others has no entry {entry}")
 
@@ -182,9 +185,9 @@ def test_what_has_not_begun_is_cancelled_at_once_and_only_once(terminal: Termina
 def test_an_entry_says_how_far_it_is(terminal: Terminal) -> None:
     terminal.start(ORDER)
 
-    assert [row["progress"] for row in terminal.json("runbook", "list")] == ["0 steps"]
-    assert [row["progress"] for row in terminal.json("runbook", "list", "--coarse")] == ["in progress"]
-    assert terminal.json("runbook", "list", "--stuck", "3600") == []
+    assert [row["progress"] for row in terminal.listed()] == ["0 steps"]
+    assert [row["progress"] for row in terminal.listed("--coarse")] == ["in progress"]
+    assert terminal.listed("--stuck", "3600") == []
 
 
 def test_an_entry_that_stands_still_is_told_with_what_to_do(terminal: Terminal, dsn: str) -> None:
@@ -195,9 +198,10 @@ def test_an_entry_that_stands_still_is_told_with_what_to_do(terminal: Terminal, 
     )
     run_apart(execute(dsn, stall, UUID(entry)))
 
-    (listed,), shown = terminal.json("runbook", "list"), terminal.json("runbook", "show", entry)
+    (listed,), shown = terminal.listed(), terminal.json("runbook", "show", entry)
     said = terminal.say("runbook", "show", entry).out
 
+    assert f"args\t{json.dumps(shown['args'])}\n" in said
     assert listed["progress"] == "0 steps, stalled"
     assert [(one["kind"], one["reason"]) for one in listed["stalls"]] == [("job", "nothing came after it")]
     assert listed["stalls"] == shown["stalls"]

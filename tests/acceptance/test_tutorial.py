@@ -1,5 +1,7 @@
 """The tutorial from its first line to its last, as a reader does it: in an empty folder, from built wheels."""
 
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +11,7 @@ from tests.support.docs_pages import pages
 from tests.support.docs_terminal import Terminal
 from tests.support.sessions import trail
 
+PLACE = ("verbs/claim.py", 25)  # where the reader puts an error
 PAGES = [page for page in pages() if page.name.startswith("tutorial/")]
 
 
@@ -29,7 +32,7 @@ def terminal() -> Iterator[Terminal]:
 @pytest.mark.timeout(1800)
 @pytest.mark.req("TST-15")
 def test_the_tutorial_works_from_an_empty_folder(terminal: Terminal) -> None:
-    typed = 0
+    told: list[tuple[str, str]] = []
     for page in PAGES:
         files = []
         for block in page.blocks:
@@ -39,9 +42,26 @@ def test_the_tutorial_works_from_an_empty_folder(terminal: Terminal) -> None:
             if block.language == "sh":
                 terminal.save(files)
                 files = []
-                for line in block.lines:
-                    terminal.type(line)
-                    typed += 1
+                told.extend((line, terminal.type(line)) for line in block.lines)
         terminal.save(files)
 
-    assert typed > 20
+    def answers(command: str) -> list[str]:
+        return [said for line, said in told if line.startswith(command)]
+
+    assert len(told) > 20
+    # The error of one's own: its traceback in the terminal of dev, and its place where it is explained.
+    log = (terminal.place / "dev.log").read_text()
+    (page,) = (page for page in PAGES if page.name == "tutorial/error.md")
+    for words in (f"file={PLACE[0]} line={PLACE[1]} function=register", "KeyError: 'P-7'"):
+        assert words in log
+        assert words in page.text
+    assert re.search(rf'File ".*{PLACE[0]}", line {PLACE[1]}, in register\n', log)
+    explained = f"the verb raised KeyError at {PLACE[0]}:{PLACE[1]} in register"
+    assert explained in answers("verbworker frames explain")[0]
+    assert explained in page.text
+    # How the cases ended.
+    rejected, paid = answers("verbworker runbook show")
+    assert ": completed as rejected, " in rejected
+    assert ": completed as paid, " in paid
+    read = json.loads(answers("curl --fail --silent http")[-1])
+    assert (read["status"], read["outcome"]["status"]) == ("completed", "paid")

@@ -9,6 +9,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.errors import InvocationInvalid
 from verbworker.runbook.event import Status
+from verbworker.stores.cases.overview import Filter, Overview
 from verbworker.testing.play import Play
 
 CONTRACT = """
@@ -102,10 +103,12 @@ async def test_a_case_with_an_outcome_of_its_own_is_completed_even_if_it_was_und
         entry_id = await play.ask("claim.handle", {"amount": amount})
         entry = await play.ended(entry_id)
         story = await play.story(entry_id)
+        (listed,) = await Overview(play.database).page(entry.tenant_id, Filter())
         with pytest.raises(
             InvocationInvalid, match=r"claim\.reserve is a step of claim\.handle and not started by itself"
         ):
             await play.ask("claim.reserve", {"amount": amount})
 
     assert (entry.status, story[-1]) == (status, said)
+    assert listed.outcome_name == (said.partition(": ")[2] or None if status is Status.COMPLETED else None)
     assert entry.outcome == {"reserved": amount == 50}

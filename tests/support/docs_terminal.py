@@ -67,8 +67,16 @@ class Terminal:
             **variables,
         }
 
-    def type(self, line: str) -> None:
-        """Do what a line says; raises `Typed` when that ends badly."""
+    def port(self, service: str) -> int:
+        """The port on which a worker, the console or the API will listen."""
+        return self._ports[service]
+
+    def replace(self, name: str, text: str) -> None:
+        """Have an `export` of this variable set another text."""
+        self._given[name] = text
+
+    def type(self, line: str) -> str:
+        """Do what a line says and return what it printed; raises `Typed` when that ends badly."""
         words = shlex.split(line, comments=True)
         match words:
             case ["export", *assignments]:
@@ -89,7 +97,8 @@ class Terminal:
             case _ if line in OWN_SERVICES:
                 self._start(line, line)
             case _:
-                self._run(self._filled(line, words))
+                return self._run(self._filled(line, words))
+        return ""
 
     def save(self, blocks: Sequence[Block]) -> None:
         """Save files as a reader does; a session of dev that runs here has to take them up."""
@@ -232,7 +241,8 @@ class Terminal:
         return str(json.loads(told)["entry_id"])
 
     def _rows(self, command: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._run(f"verbworker {command} --json"))
+        told = json.loads(self._run(f"verbworker {command} --json"))
+        found: list[dict[str, Any]] = told["entries"] if isinstance(told, dict) else told
         return found
 
     def _eventually(self, look: Callable[[], list[dict[str, Any]]], what: str) -> list[dict[str, Any]]:

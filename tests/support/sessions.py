@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,12 +116,14 @@ class DevSession:
 
 
 @contextmanager
-def dev_session(folder: Path, found: Trail, *options: str, **settings: str) -> Iterator[DevSession]:
+def dev_session(
+    folder: Path, found: Trail, *options: str, app: Sequence[str] = APP, **settings: str
+) -> Iterator[DevSession]:
     """A session in a folder, ended in any case."""
     data = found.folder / "data"
     log = folder / f"dev-{uuid.uuid4().hex[:6]}.log"
     child = spawn(
-        [COMMAND, "dev", *APP, "--data", str(data), *options],
+        [COMMAND, "dev", *app, "--data", str(data), *options],
         log=log,
         environment=environment(**{MARK: found.mark, **settings}),
         directory=folder,

@@ -15,12 +15,11 @@ from starlette.types import Message, Receive
 from verbworker.api.guard import Guard, Sender
 from verbworker.api.settings import Scope
 from verbworker.api.webhook import Signed
-from verbworker.http.answers import content_type
+from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import read_body
 from verbworker.http.rate import Rates
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
-_WITHOUT_BODY = ("GET", "HEAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Admission:
         return claim, body
 
     async def _read(self, request: Request) -> bytes:
-        if request.method in _WITHOUT_BODY:
+        if request.method in WITHOUT_BODY:
             return b""
         kind = content_type(request)
         if kind != "application/json" and not kind.endswith("+json"):

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from verbworker.api.admission import Admission
 from verbworker.api.entry_routes import cancels, decisions, reads, resolutions, starts
+from verbworker.api.entry_routes import messages as messages_of_api
 from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.problem import HttpProblem, refuse
@@ -44,7 +45,7 @@ def build_application(
         routes=probes or [],
         exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, VerbworkerError, Exception), refuse),
     )
-    for router in (starts, reads, cancels, decisions, resolutions, messages.router()):
+    for router in (starts, reads, cancels, decisions, resolutions, messages_of_api, messages.router()):
         app.include_router(router)
     app.state.client, app.state.admission, app.state.streams = client, admission, streams
     app.openapi = _describe(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document

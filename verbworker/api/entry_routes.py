@@ -1,7 +1,7 @@
 """The routes for cases: start, read, list, follow, decide and cancel."""
 
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query
@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from verbworker.api.admission import admitting_route
 from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import acting_client
-from verbworker.api.problem import API, MEDIA_TYPE
+from verbworker.api.problem import API, problem_responses
 from verbworker.api.settings import Scope
 from verbworker.client.client import Client
 from verbworker.client.incident_actions import MOST_RETRIES
@@ -26,6 +26,7 @@ from verbworker.client.records import (
     IncidentDetail,
     IncidentRecord,
     IncidentResolution,
+    MessageReceipt,
 )
 from verbworker.contract.message import Word
 from verbworker.contract.text import LONGEST_REASON
@@ -36,15 +37,7 @@ from verbworker.runbook.event import Status
 _LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
-_REFUSALS: Final = {
-    401: "No valid credential",
-    403: "The credential does not allow it",
-    404: "There is no such thing, or it belongs to another tenant",
-    409: "It was asked, decided or ended otherwise before",
-    422: "The request is invalid",
-    429: "The sender exceeds its rate limit",
-    503: "The database does not answer",
-}
+_LONGEST_TTL = 3_650 * 86_400.0  # seconds, ten years: more is a mistake
 
 
 class StartRequest(BaseModel):
@@ -79,9 +72,22 @@ class ResolveRequest(BaseModel):
 
     model_config = _STRICT
 
-    reason: Annotated[str, Field(min_length=1, max_length=4000)]
+    reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
     retries: Annotated[int, Field(ge=1, le=MOST_RETRIES, description="the number of tries from now on")] = 3
     as_new: bool = Field(default=False, description="a held verb gets a new idempotency key: its effect may come twice")
+
+
+class MessageRequest(BaseModel):
+    """A message for the case that waits for it. It belongs to the tenant of the credential."""
+
+    model_config = _STRICT
+
+    message_name: Word
+    correlation_key: Word
+    payload: dict[str, Any] | None = None
+    message_id: Annotated[Word | None, Field(description="your own id; if missing, the Idempotency-Key")] = None
+    entry_id: Annotated[UUID | None, Field(description="only for this entry")] = None
+    ttl: Annotated[float | None, Field(ge=1, le=_LONGEST_TTL, description="seconds that it waits for its case")] = None
 
 
 async def _client(request: Request) -> Client:
@@ -99,10 +105,7 @@ After = Annotated[int, Query(ge=0, description="only events behind this number")
 
 
 def _router(scope: Scope, tag: str) -> APIRouter:
-    schema = {"schema": {"$ref": "#/components/schemas/HttpProblem"}}
-    refusals: dict[int | str, dict[str, Any]] = {
-        code: {"description": words, "content": {MEDIA_TYPE: schema}} for code, words in _REFUSALS.items()
-    }
+    refusals = problem_responses(has_body=scope is not Scope.READ)
     return APIRouter(prefix=API, route_class=admitting_route(scope), tags=[tag], responses=refusals)
 
 
@@ -111,6 +114,7 @@ reads = _router(Scope.READ, "entries")
 cancels = _router(Scope.CANCEL, "entries")
 decisions = _router(Scope.DECIDE, "gates")
 resolutions = _router(Scope.RESOLVE, "incidents")
+messages = _router(Scope.MESSAGES, "messages")
 
 
 @starts.post("/entries", status_code=201, operation_id="start_entry")
@@ -201,7 +205,14 @@ async def follow_events(
     return StreamingResponse(streams.lines(entry, after), media_type="text/event-stream", headers=headers)
 
 
-@cancels.post("/entries/{entry_id}/cancel", operation_id="cancel_entry")
+@cancels.post(
+    "/entries/{entry_id}/cancel",
+    operation_id="cancel_entry",
+    responses={
+        200: {"description": "The entry is cancelled"},
+        202: {"model": EntryRecord, "description": "The request is stored, and a worker carries it out"},
+    },
+)
 async def cancel_entry(entry_id: UUID, wanted: CancelRequest, client: Acting, response: Response) -> EntryRecord:
     """Request the end of an entry; completed steps are not undone.
 
@@ -228,6 +239,31 @@ async def list_gates(
 async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
     """Decide at the gate that a gate id or an entry id names. Each gate is decided once."""
     return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+
+
+@messages.post(
+    "/messages",
+    status_code=202,
+    operation_id="post_message",
+    responses={202: {"description": "The message is stored, by this request or an earlier one"}},
+)
+async def post_message(
+    wanted: MessageRequest,
+    client: Acting,
+    idempotency_key: Annotated[Word | None, Header(description="the id of the message, if it has none")] = None,
+) -> MessageReceipt:
+    """Send a message to the case that waits for it under a correlation key.
+
+    A message that is sent again with the same id is stored once; 409 if its content differs.
+    """
+    return await client.send(
+        wanted.message_name,
+        wanted.correlation_key,
+        wanted.payload,
+        message_id=idempotency_key if wanted.message_id is None else wanted.message_id,
+        entry_id=wanted.entry_id,
+        ttl=None if wanted.ttl is None else timedelta(seconds=wanted.ttl),
+    )
 
 
 @reads.get("/incidents", operation_id="list_incidents", tags=["incidents"])

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from verbworker.api.admission import admitting_route
 from verbworker.api.guard import Sender
+from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
 from verbworker.client.client import Client
 from verbworker.contract.message import Message, Word, validate
@@ -63,13 +64,15 @@ class MessageRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes, which FastAPI describes but whose bodies only we parse: strictly, and kept if invalid."""
-        router = APIRouter(route_class=admitting_route(Scope.MESSAGES), tags=["messages"])
+        refusals = sentence_responses()
+        router = APIRouter(route_class=admitting_route(Scope.MESSAGES), tags=["messages"], responses=refusals)
         router.add_api_route(
             "/messages",
             self.take,
             methods=["POST"],
             status_code=202,
             response_model=AcceptedMessage,
+            responses={202: {"description": "The message is stored, by this request or an earlier one"}},
             openapi_extra=_body_of(Message),
             summary="Store a message for the case that waits for it",
             operation_id="send_message",

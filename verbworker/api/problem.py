@@ -2,7 +2,7 @@
 
 import logging
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
@@ -22,7 +22,7 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
-from verbworker.http.answers import RETRY_SOON, json_error
+from verbworker.http.answers import RETRY_SOON, WITHOUT_BODY, json_error
 
 _log = logging.getLogger(__name__)
 
@@ -40,13 +40,49 @@ class HttpProblem(BaseModel):
     fields: dict[str, str] | None = Field(default=None, description="the problem of each field")
 
 
+_REFUSALS: Final = {
+    401: "No valid credential",
+    403: "The credential does not allow it",
+    404: "There is no such thing, or it belongs to another tenant",
+    409: "It was asked, decided or ended otherwise before",
+    422: "The request is invalid",
+    429: "The sender exceeds its rate limit",
+    503: "The database does not answer",
+}
+_REFUSALS_OF_BODIES: Final = {
+    408: "The body did not arrive in time",
+    413: "The body is too large",
+    415: "The body is not JSON",
+}
+
+
+class MessageRefusal(BaseModel):
+    """A refusal of a message, in one sentence."""
+
+    error: str = Field(description="what is wrong, and what to do, in a sentence")
+    fields: dict[str, str] | None = Field(default=None, description="the problem of each field")
+
+
+def problem_responses(*, has_body: bool) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals of the API for OpenAPI."""
+    codes = _REFUSALS | (_REFUSALS_OF_BODIES if has_body else {})
+    schema = {"schema": {"$ref": "#/components/schemas/HttpProblem"}}
+    return {code: {"description": words, "content": {MEDIA_TYPE: schema}} for code, words in sorted(codes.items())}
+
+
+def sentence_responses() -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals of messages for OpenAPI; a message that nobody waits for is not refused."""
+    codes = {code: words for code, words in (_REFUSALS | _REFUSALS_OF_BODIES).items() if code != 404}
+    return {code: {"model": MessageRefusal, "description": words} for code, words in sorted(codes.items())}
+
+
 async def refuse(request: Request, error: Exception) -> Response:
     """Answer an error of ours in a sentence, and any other without its words."""
     is_api = request.url.path == API or request.url.path.startswith(f"{API}/")
-    return _problem_of(error) if is_api else _sentence_of(error)
+    return _problem_of(request, error) if is_api else _sentence_of(error)
 
 
-def _problem_of(error: Exception) -> Response:
+def _problem_of(request: Request, error: Exception) -> Response:
     match error:
         case HTTPException():
             return _problem(error.status_code, error.detail, headers=dict(error.headers or {}))
@@ -62,8 +98,7 @@ def _problem_of(error: Exception) -> Response:
             return _problem(422, str(error))
         case StoreUnavailable() | StoreConflict():
             _log.warning("request not carried out", extra={"reason": str(error)})
-            detail = "it is unknown whether it was stored; send it again with the same Idempotency-Key"
-            return _problem(503, detail, headers=RETRY_SOON)
+            return _problem(503, _what_to_do(request), headers=RETRY_SOON)
         case EngineUnavailable():
             _log.warning("request not carried out", extra={"reason": str(error)})
             return _problem(503, "the engine does not answer; try again", headers=RETRY_SOON)
@@ -72,6 +107,15 @@ def _problem_of(error: Exception) -> Response:
             return _problem(500, "the server could not carry it out; its log has the reason")
     _log.error("request failed with an unexpected error", exc_info=error)
     return _problem(500, "the server met an unexpected error")
+
+
+def _what_to_do(request: Request) -> str:
+    """Say what a caller can do while the database is away."""
+    if request.method in WITHOUT_BODY:
+        return "the database does not answer; send the request again"
+    if "idempotency-key" in request.headers:
+        return "it is unknown whether it was stored; send it again with the same Idempotency-Key"
+    return "it is unknown whether it was stored; read what it is about before you send it again"
 
 
 def _sentence_of(error: Exception) -> Response:

@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from verbworker.errors import VerbworkerError, leaves
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 T = TypeVar("T")
 
@@ -20,6 +23,7 @@ COUNTED = 1000
 _LONGEST_ID = 40  # characters: a UUID has 36, an engine's key at most 19
 # Commands accept the beginnings of these; other ids are whole, as people pass them on to other systems.
 _OUR_IDS = ("entry_id", "token_id", "letter_id")
+_READABLE = 10  # characters: a narrower column of words is a column of syllables
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
@@ -66,7 +70,8 @@ def answer(sentence: str, details: Mapping[str, object], *, as_json: bool) -> No
 def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_json: bool) -> None:
     """Print rows: JSON if requested, a table on a terminal, tab-separated lines with a header in a pipe.
 
-    A table shows only the beginning of an id, as much as is unique in it; every command accepts that.
+    A table shows only the beginning of an id, as much as is unique in it; every command accepts that. On a terminal
+    that is too narrow for the columns, the rows are printed one below the other.
     """
     if as_json:
         print_json([dict(row) for row in rows])
@@ -127,16 +132,47 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
         [short.get(cell, cell) if column in ours else cell for column, cell in zip(columns, line, strict=True)]
         for line in ([_cell(row.get(column)) for column in columns] for row in rows)
     ]
+    titles = [column.replace("_", " ").capitalize() for column in columns]
+    # Folded, not truncated; but an id in two lines cannot be copied.
+    ids = [
+        max(
+            (len(line[at]) for row, line in zip(rows, cells, strict=True) if _is_id(column, row.get(column))), default=0
+        )
+        for at, column in enumerate(columns)
+    ]
+    console = Console()
+    if cells and _needed_width(titles, cells, ids) > console.width:
+        _show_records(console, titles, cells)
+        return
     table = Table()
-    for at, column in enumerate(columns):
-        # Folded, not truncated; but an id in two lines cannot be copied.
-        whole = [len(line[at]) for row, line in zip(rows, cells, strict=True) if _is_id(column, row.get(column))]
-        widest = max(whole, default=0)
-        table.add_column(column.replace("_", " ").capitalize(), overflow="fold", min_width=widest or None)
+    for title, widest in zip(titles, ids, strict=True):
+        table.add_column(title, overflow="fold", min_width=widest or None)
     for line in cells:
         # As text, not as markup: brackets stay as they are.
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
-    Console().print(table)
+    console.print(table)
+
+
+def _needed_width(titles: Sequence[str], cells: Sequence[Sequence[str]], ids: Sequence[int]) -> int:
+    """Return how wide a table must be so that people can read it; a narrower one is cut at the right."""
+    longest = [max(len(title), *(len(line[at]) for line in cells)) for at, title in enumerate(titles)]
+    widths = [max(whole, min(most, _READABLE)) for whole, most in zip(ids, longest, strict=True)]
+    return sum(widths) + 3 * len(widths) + 1  # two spaces and a border each, and the last border
+
+
+def _show_records(console: "Console", titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Print rows one below the other, a line for each cell that is not empty."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for line in cells:
+        record = Table.grid(padding=(0, 2))
+        record.add_column(no_wrap=True)
+        record.add_column(overflow="fold")
+        for title, cell in zip(titles, line, strict=True):
+            if cell:
+                record.add_row(title, Text(cell, style=_STYLES.get(cell, "")))
+        console.print(record, "")
 
 
 def _is_id(column: str, value: object) -> bool:
@@ -151,8 +187,15 @@ def moment(at: datetime) -> str:
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=_plain, ensure_ascii=False).translate(_CONTROL)
     return "" if value is None else str(value).translate(_CONTROL)
 
 
 def _plain(value: object) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    match value:
+        case bytes():
+            return value.hex()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")  # RFC 3339, as the HTTP API has it
+    return str(value)

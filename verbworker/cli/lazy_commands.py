@@ -69,6 +69,12 @@ PLACES: Mapping[str, CommandPlace] = {
         "Start a verb. Exits 1 if it is rejected or fails.",
         example="""verbworker start '(document.collect :client "Allianz" :document "passport")' --app verbs:registry""",
     ),
+    "start-plain": CommandPlace(
+        "cases.start_plain",
+        "start_plain",
+        "Start a process that is not hollow, with plain variables. Exits 1 if no such process is deployed.",
+        example="""verbworker start-plain hello --variables '{"name": "Ada"}'""",
+    ),
     "repl": CommandPlace(
         "cases.repl",
         "repl",

@@ -1,11 +1,13 @@
 """The options and arguments that several commands share, each defined once."""
 
 import getpass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from verbworker.errors import InvocationInvalid
+from verbworker.contract.message import LARGEST
+from verbworker.errors import CannotRun, InvocationInvalid
 from verbworker.stores.id_prefixes import id_digits
 
 LONGEST = 3_650 * 86_400.0  # seconds, ten years: more is a typing mistake, and much more overflows a timedelta
@@ -33,6 +35,17 @@ def id_or_beginning(text: str | None) -> str | None:
         except InvocationInvalid as error:
             raise typer.BadParameter(str(error)) from None
     return text
+
+
+def read_json(text: str) -> Any:
+    """Return the value of an option that takes JSON or @file; raises `CannotRun` or `PermanentContract`."""
+    from verbworker.payload.canonical import parse
+
+    try:
+        content = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+    except OSError as error:
+        raise CannotRun(f"cannot read {text[1:]}: {error.strerror}") from None
+    return parse(content, limit=LARGEST)
 
 
 _APP = typer.Option("--app", help="Registry of your verbs, as module:attribute.")

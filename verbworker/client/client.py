@@ -196,7 +196,10 @@ class Client:
         before = None if cursor is None else _parse_cursor(cursor)
         found = await Overview(self.resources.database).page(self.tenant, wanted, before=before, limit=limit + 1)
         following = _format_cursor(found[limit - 1].key) if len(found) > limit else None
-        rows = (ListedEntry.with_progress(one.entry, one.progress, one.stalls) for one in found[:limit])
+        rows = (
+            ListedEntry.with_progress(one.entry, one.progress, one.stalls, outcome_name=one.outcome_name)
+            for one in found[:limit]
+        )
         return EntryPage(entries=tuple(rows), next=following)
 
     async def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from verbworker.app.engine_links import NO_LINKS, EngineLinks
 from verbworker.client.entry_view import FoundEntry
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Stall, StallKind, Status, Wait, describe
-from verbworker.runbook.progress import Progress
+from verbworker.runbook.progress import Progress, coarse_progress
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.overview import Trouble
 
@@ -98,11 +98,20 @@ class ListedEntry(EntryRecord):
 
     progress: str = Field(description="for example: 3 of 5, awaiting reviewer")
     stalls: tuple[StallRecord, ...]
+    outcome_name: str | None = Field(description="how it ended, by the name that its contract has for it")
+
+    @property
+    def ended(self) -> str:
+        """The status with the name of the outcome: completed as rejected."""
+        return self.status.value if self.outcome_name is None else f"{self.status.value} as {self.outcome_name}"
 
     @staticmethod
-    def with_progress(entry: Entry, progress: Progress, stalls: Sequence[Stall]) -> "ListedEntry":
+    def with_progress(
+        entry: Entry, progress: Progress, stalls: Sequence[Stall], *, outcome_name: str | None
+    ) -> "ListedEntry":
         """Return the record of an entry in a list."""
-        return ListedEntry.model_validate({**_fields(entry), "progress": progress.detailed, "stalls": stalls})
+        more = {"progress": progress.detailed, "stalls": stalls, "outcome_name": outcome_name}
+        return ListedEntry.model_validate({**_fields(entry), **more})
 
 
 class StuckEntry(ListedEntry):
@@ -115,7 +124,8 @@ class StuckEntry(ListedEntry):
     def of_silence(found: FoundEntry, since: datetime, reason: str) -> "StuckEntry":
         """Return the record of an entry without progress."""
         listed = {**_fields(found.entry), "progress": found.progress.detailed, "stalls": found.stalls}
-        return StuckEntry.model_validate({**listed, "since": since, "reason": reason})
+        more = {"outcome_name": found.outcome_name, "since": since, "reason": reason}
+        return StuckEntry.model_validate({**listed, **more})
 
 
 class EntryDetail(ListedEntry):
@@ -125,7 +135,6 @@ class EntryDetail(ListedEntry):
     trouble: str | None = Field(description="why the engine has not started it yet")
     released: tuple[ReleaseRecord, ...]
     incidents: "tuple[EventRecord, ...]" = Field(description="the incidents that stop it now")
-    outcome_name: str | None = Field(description="how it ended, by the name that its contract has for it")
     failure: "EventRecord | None" = Field(description="the event that ended it badly")
     operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
@@ -150,6 +159,11 @@ class EntryPage(BaseModel):
 
     entries: tuple[StuckEntry | ListedEntry, ...]
     next: str | None = Field(description="the cursor of the next page; null on the last one")
+
+    def with_coarse_progress(self) -> Self:
+        """Return the page with the progress of each entry as one word."""
+        words = (one.model_copy(update={"progress": coarse_progress(one.status)}) for one in self.entries)
+        return self.model_copy(update={"entries": tuple(words)})
 
 
 class EventRecord(BaseModel):

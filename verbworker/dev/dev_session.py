@@ -136,11 +136,13 @@ class DevSession:
     def _explain(self, worker: WorkerProcess, dsn: str) -> None:
         # A direct verb runs in the command that starts it, and its developer wants to see its errors there.
         place = write_settings(self._data, self._plan.settings(dsn) | {"VERBWORKER_LOG_TRACEBACKS": "1"})
-        self._tell(f"running {worker.greeting.verbs} verbs; saved changes reload automatically, Ctrl-C ends everything")
+        greeting = worker.greeting
+        does = "running" if greeting.verbs else "serving"
+        self._tell(f"{does} {greeting.words}; saved changes reload automatically, Ctrl-C ends everything")
         self._tell("in another terminal:")
         self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
-        if worker.greeting.example:
-            self._tell(f"  verbworker start '{worker.greeting.example}' --app {self._plan.app}")
+        if greeting.example:
+            self._tell(f"  {greeting.example}")
         self._tell("  verbworker gates list")
         self._tell("  verbworker runbook list")
 
@@ -184,7 +186,7 @@ class DevSession:
             return ended
         await ended.end()
         restarts.note_start(clock())
-        self._tell(f"the worker runs again: {new.greeting.verbs} verbs")
+        self._tell(f"the worker runs again: {new.greeting.words}")
         return new
 
     async def _exchange(self, dsn: str, old: WorkerProcess, changed: Sequence[str]) -> WorkerProcess:
@@ -200,7 +202,7 @@ class DevSession:
             self._tell("invalid; the previous version keeps running until it is fixed")
             return old
         await old.end()
-        self._tell(f"reloaded: {new.greeting.verbs} verbs")
+        self._tell(f"reloaded: {new.greeting.words}")
         return new
 
 

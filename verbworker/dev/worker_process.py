@@ -8,7 +8,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from verbworker.dev.processes import end, end_with_parent
 from verbworker.errors import CannotRun
@@ -28,10 +28,19 @@ _ALWAYS = {"VERBWORKER_HTTP_PORT": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a worker reports when it is ready: its number of verbs, and a sample invocation of a workflow verb."""
+    """What a worker reports when it is ready: how many verbs and plain tasks it serves, and a command to start one."""
 
     verbs: int
+    tasks: int = 0
     example: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What it serves: `3 verbs`, `1 plain task`, or both."""
+        tasks = f"{self.tasks} plain task{'s' if self.tasks != 1 else ''}"
+        if not self.tasks:
+            return f"{self.verbs} verbs"
+        return f"{self.verbs} verbs and {tasks}" if self.verbs else tasks
 
 
 class WorkerProcess:
@@ -92,7 +101,7 @@ async def serve(
 ) -> None:
     """Run the worker's side: greet, work, and set `stop` when the other end closes."""
     reader, writer = await asyncio.open_connection(sock=line)
-    writer.write(json.dumps({"verbs": greeting.verbs, "example": greeting.example}).encode() + b"\n")
+    writer.write(json.dumps(asdict(greeting)).encode() + b"\n")
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(_watch(reader, stop))
         await work()

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from verbworker.errors import StoreError
 
 RETRY_SOON = {"Retry-After": "5"}  # seconds: a failover of the database takes about that long
+WITHOUT_BODY = ("GET", "HEAD")  # requests that only read
 STREAM_KEEPALIVE_S = 15.0  # proxies close a silent stream, often after a minute
 STREAM_LIFE_S = 600.0  # a credential or session that was withdrawn is noticed within it
 

@@ -30,7 +30,6 @@ from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
 from verbworker.runbook.export import check_entry
-from verbworker.runbook.progress import coarse_progress
 from verbworker.stores.cases.runbook import ChainCheck
 from verbworker.stores.id_prefixes import IdPrefixes, id_digits
 
@@ -51,6 +50,9 @@ def list_entries(
         ),
     ] = 0,
     coarse: Annotated[bool, typer.Option("--coarse", help="Show progress as one word.")] = False,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", help="Start of a page: `next` of the page before, as --json prints it.")
+    ] = None,
     limit: Limit = 50,
     tenant: Tenant = None,
     dsn: Dsn = None,
@@ -62,18 +64,23 @@ def list_entries(
     results, decisions and cancel requests that the engine has not taken; the longest wait first. Entries that wait as
     planned, for a person, a message or a timer, are not stuck.
     """
-    if stuck and (status or verb):
-        raise CannotRun("--stuck cannot be combined with --status or --verb")
+    if stuck and (status or verb or cursor):
+        raise CannotRun("--stuck cannot be combined with --status, --verb or --cursor")
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    filters: dict[str, Any] = {"stuck_for": timedelta(seconds=stuck)} if stuck else {"status": status, "verb": verb}
-    page = run_with_client(settings, lambda client: client.entries(**filters, limit=limit + COUNTED))
-    entries = show_first(page.entries, limit)
-    rows = [one.model_dump(mode="json") for one in entries]
+    filters: dict[str, Any] = {"status": status, "verb": verb, "cursor": cursor}
+    if stuck:
+        filters = {"stuck_for": timedelta(seconds=stuck)}
+    most = limit if as_json else limit + COUNTED
+    page = run_with_client(settings, lambda client: client.entries(**filters, limit=most))
     if coarse:
-        rows = [row | {"progress": coarse_progress(one.status)} for row, one in zip(rows, entries, strict=True)]
+        page = page.with_coarse_progress()
+    if as_json:
+        print_json(page.model_dump(mode="json"))
+        return
+    rows = [{**one.model_dump(mode="json"), "status": one.ended} for one in show_first(page.entries, limit)]
     columns = ("entry_id", "status", "sentence", *(("reason", "since") if stuck else ("progress", "created_at")))
-    show(rows, columns=columns, as_json=as_json)
+    show(rows, columns=columns, as_json=False)
 
 
 @app.command("show", epilog=f"Example: verbworker runbook show {ANY_ID}")
@@ -87,8 +94,7 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
-    ended = found.status if found.outcome_name is None else f"{found.status} as {found.outcome_name}"
-    say(f"{found.sentence}: {ended}, {found.progress}")
+    say(f"{found.sentence}: {found.ended}, {found.progress}")
     entry = found.model_dump(include=set(EntryRecord.model_fields))
     facts = [(name, value) for name, value in entry.items() if value not in (None, {})]
     facts += [("waits for", f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})") for wait in found.waits]

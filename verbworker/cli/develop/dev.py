@@ -17,6 +17,7 @@ from verbworker.app import logging as log
 from verbworker.app import settings as config
 from verbworker.app.output import complain, run, tell
 from verbworker.app.signals import run_until_signal
+from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.operate.deploy import deploy
 from verbworker.cli.operate.worker import leave, run_beside_verbs
 from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName, Paths, VerbsFolder
@@ -109,11 +110,14 @@ def dev_worker(
         if end.exit_code:
             raise
 
+    asked = example(registry)
+    command = _plain_example(settings) if asked is None else f"verbworker start '{asked}' --app {app}"
+
     async def work(stop: asyncio.Event) -> None:
         async with open_app(settings, registry) as opened_app:
             if catalogue is not None:
                 write(registry, catalogue)
-            greeting = Greeting(len(list(registry)), example(registry))
+            greeting = Greeting(len(list(registry)), len(registry.tasks), command)
             await serve(line, greeting, lambda: opened_app.run(stop), stop)
 
     run(run_until_signal(work), run_beside_verbs)
@@ -156,6 +160,17 @@ def example(registry: "Registry") -> str | None:
         words = [f":{name} {_sample(argument.type, argument.values)}" for name, argument in wanted.items()]
         return f"({' '.join([workflow.name, *words])})"
     return None
+
+
+def _plain_example(settings: config.Settings) -> str | None:
+    """Return a command that starts a deployed process that is not hollow."""
+    from verbworker.model.weave import PLAIN_PROCESS
+    from verbworker.stores.deployments import Deployments
+
+    cluster = settings.cluster()
+    found = run_with_resources(settings, lambda opened: Deployments(opened.database, engine_id=cluster).list())
+    plain = next((one.process_id for one in found if one.verb == PLAIN_PROCESS), None)
+    return None if plain is None else f"verbworker start-plain {plain} --variables '{{...}}'"
 
 
 def _sample(kind: str, values: object) -> str:

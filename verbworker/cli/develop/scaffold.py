@@ -25,16 +25,28 @@ def scaffold(
 
     done = write(directory, name)
     if as_json:
-        print_json({"process": name, "written": done.written, "left": done.left, "advice": done.advice})
+        print_json(
+            {
+                "process": name,
+                "written": done.written,
+                "left": done.left,
+                "advice": done.advice,
+                "registered_in": done.registered_in,
+            }
+        )
         return
     for path in done.written:
         say(f"wrote {directory / path}")
     for path in done.left:
         say(f"kept {directory / path}")
-    for line in done.advice:
-        say(line)
+    for path in done.registered_in:
+        say(f"registered in {directory / path}")
     if done.left and not done.written:
         say(f"{name} is up to date")
     elif not done.left:
         say(f"{name} is ready; {directory / 'processes' / name / 'README.md'} explains how to test and run it")
     say(f"to run a worker for it alone: verbworker worker --app verbs.{done.package}:registry")
+    if done.advice:
+        say("")  # last, and apart: nothing works before it is done
+    for line in done.advice:
+        say(line)

@@ -4,7 +4,6 @@ import getpass
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -24,12 +23,12 @@ from verbworker.cli.shared_options import (
     Reason,
     Tenant,
     id_or_beginning,
+    read_json,
 )
 from verbworker.client.client import Client
 from verbworker.client.records import MessageReceipt
 from verbworker.client.resources import Resources
-from verbworker.contract.message import LARGEST
-from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
+from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 
@@ -147,12 +146,7 @@ def _resolve(
 
 
 def _payload(text: str) -> Any:
-    from verbworker.payload.canonical import parse
-
     try:
-        content = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
-        return parse(content, limit=LARGEST)
-    except OSError as error:
-        raise CannotRun(f"cannot read {text[1:]}: {error.strerror}") from None
+        return read_json(text)
     except PermanentContract as error:
         raise MessageInvalid(f"the payload cannot be read: {error}") from None

@@ -5,6 +5,7 @@ User files are written once. Compiled files are rewritten on request.
 
 import keyword
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import chdir
@@ -30,6 +31,10 @@ _AROUND = {
     "pyproject.toml": "project/pyproject.toml",
     "verbs/__init__.py": "project/verbs.py",
 }
+_REGISTRY = "verbs/__init__.py"
+# The two lines of a registry as `init` writes it.
+_IMPORT = re.compile(r"^from verbs import (\w+(?:, \w+)*)$", re.MULTILINE)
+_REGISTRIES = re.compile(r"\bRegistry\.of\((\w+\.verbs(?:, \w+\.verbs)*)\)")
 _OWNED = {
     "processes/@name@/process.bpmn": "process/process.bpmn",
     "processes/@name@/policies.yaml": "process/policies.yaml",
@@ -51,6 +56,7 @@ class Scaffolded:
     written: tuple[str, ...]
     left: tuple[str, ...]
     advice: tuple[str, ...]
+    registered_in: tuple[str, ...] = ()
 
 
 def check_name(name: str) -> None:
@@ -89,10 +95,22 @@ def _new(name: str) -> Scaffolded:
     _refuse_rivals(name)
     shared = {path: _text(shipped, name) for path, shipped in _AROUND.items()} | schema_files()
     around = {path: text for path, text in shared.items() if not os.path.lexists(path)}
-    advice = tuple(_advice(name, around))
+    registered = {} if _REGISTRY in around else _register(_package(name))
+    advice = tuple(_advice(name, {**around, **registered}))
     made = {**around, **texts, **_compile(name, texts)}
-    write_together(Path(), made)
-    return Scaffolded(_package(name), tuple(sorted(made)), (), advice)
+    write_together(Path(), {**made, **registered}, replacing=registered.keys())
+    return Scaffolded(_package(name), tuple(sorted(made)), (), advice, tuple(registered))
+
+
+def _register(package: str) -> dict[str, str]:
+    """Return the user's registry with one package more, if it has the form that `init` writes; else nothing."""
+    text = Path(_REGISTRY).read_text(encoding="utf-8")
+    imports, registries = list(_IMPORT.finditer(text)), list(_REGISTRIES.finditer(text))
+    if len(imports) != 1 or len(registries) != 1:
+        return {}
+    names = ", ".join(sorted({*imports[0][1].split(", "), package}))
+    text = _REGISTRIES.sub(lambda found: f"Registry.of({found[1]}, {package}.verbs)", text)
+    return {_REGISTRY: _IMPORT.sub(f"from verbs import {names}", text)}
 
 
 def _compile(name: str, texts: Mapping[str, str]) -> dict[str, str]:
@@ -140,8 +158,8 @@ def _refuse_rivals(name: str) -> None:
 def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
     """Yield what the user must add to files that existed before."""
     package = _package(name)
-    if "verbs/__init__.py" not in around:
-        yield "to add it to the registry of your other verbs, add to verbs/__init__.py:"
+    if _REGISTRY not in around:
+        yield f"NOT DONE YET: the registry of your other verbs lacks it, and their tests may fail; add to {_REGISTRY}:"
         yield f"  from verbs import {package}"
         yield f"  registry = Registry.of(..., {package}.verbs)"
     if "pyproject.toml" not in around and not _knows_verbs():

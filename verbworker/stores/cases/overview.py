@@ -41,6 +41,7 @@ class Listed:
     entry: Entry
     progress: Progress
     stalls: tuple[Stall, ...] = ()
+    outcome_name: str | None = None
 
     @property
     def key(self) -> Key:
@@ -203,7 +204,7 @@ def _listed_of(row: Row) -> Listed:
     entry, stalls = entry_of(row), tuple(map(_stall, json.loads(row["stalls"])))
     kinds, repeats = [stall.kind for stall in stalls], row["repeats"]
     progress = progress_of(entry.status, row["done"], row["steps"], row["waits"], kinds, repeats=repeats)
-    return Listed(entry, progress, stalls)
+    return Listed(entry, progress, stalls, row["outcome_name"])
 
 
 def _stall(said: Mapping[str, str]) -> Stall:
