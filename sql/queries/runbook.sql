@@ -309,7 +309,8 @@ FROM (
     UNION ALL
     SELECT
       dispatch.entry_id, dispatch.created_at,
-      'it waits to be started' || coalesce(': ' || dispatch.last_error, '; no engine was asked, or none answered')
+      'it waits to be started on the engine ' || dispatch.engine_id
+        || coalesce(': ' || dispatch.last_error, '; no worker of that engine asked it, or it did not answer')
     FROM verbworker.dispatch AS dispatch
     WHERE dispatch.done_at IS NULL
     UNION ALL

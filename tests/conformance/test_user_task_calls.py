@@ -10,7 +10,7 @@ from tests.support.rest_replay import Answer, RestServer, problem, recorded, rep
 from verbworker.engine.protocol import UserTasks
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.engine.zeebe.rest_user_tasks import denial
+from verbworker.engine.zeebe.wire import denial
 from verbworker.errors import EngineUnavailable, JobGone, JobNotActive, TaskTaken
 
 KEY = 2251799813685327

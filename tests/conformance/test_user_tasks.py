@@ -218,7 +218,7 @@ async def test_a_completing_listener_whose_answer_was_lost_agrees_again(book: Ca
     completing = asyncio.ensure_future(tasks.complete(key_of(gate), decision="yes"))
     job = await book.take(COMPLETING)
     complete = book.engine.complete
-    book.engine.complete = _lost  # type: ignore[method-assign, assignment]
+    book.engine.complete = _lost  # type: ignore[method-assign]
     await book.deliver(job)
     book.engine.complete = complete  # type: ignore[method-assign]
     assert not completing.done()

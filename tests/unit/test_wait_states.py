@@ -1,17 +1,20 @@
 """The search for wait states of 8.10, by its OpenAPI document."""
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from verbworker.engine.zeebe.wait_states import WaitState, search_wait_states
+from verbworker.engine.protocol import ActiveElement
+from verbworker.engine.zeebe.rest_client import RestClient
+from verbworker.engine.zeebe.search import Search
 from verbworker.errors import EngineUnavailable
 
 
 class Pages:
     """A client that finds these items."""
+
+    has_address = True
 
     def __init__(self, *items: dict[str, Any]) -> None:
         self._items = items
@@ -30,35 +33,22 @@ def item(**details: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("details", "found"),
+    ("details", "message"),
     [
-        (
-            {"waitStateType": "MESSAGE", "messageName": "papers", "correlationKey": "c-1"},
-            {"kind": "MESSAGE", "message_name": "papers", "correlation_key": "c-1"},
-        ),
-        (
-            {"waitStateType": "JOB", "jobKey": "9", "jobType": "kyc.check", "retries": 3},
-            {"kind": "JOB", "job_key": 9, "job_type": "kyc.check"},
-        ),
-        (
-            {"waitStateType": "TIMER", "dueDate": 1_700_000_000_000, "repetitions": 1},
-            {"kind": "TIMER", "due": datetime.fromtimestamp(1_700_000_000, UTC)},
-        ),
-        (
-            {"waitStateType": "USER_TASK", "taskKey": "8", "dueDate": "2026-11-18T04:00:00Z"},
-            {"kind": "USER_TASK", "due": datetime(2026, 11, 18, 4, tzinfo=UTC)},
-        ),
-        ({"waitStateType": "SIGNAL", "signalName": "s"}, {"kind": "SIGNAL"}),
+        ({"waitStateType": "MESSAGE", "messageName": "papers", "correlationKey": "c-1"}, ("papers", "c-1")),
+        ({"waitStateType": "JOB", "jobKey": "9", "jobType": "kyc.check", "retries": 3}, (None, None)),
+        ({"waitStateType": "TIMER", "dueDate": 1_700_000_000_000, "repetitions": 1}, (None, None)),
     ],
 )
-async def test_a_wait_is_read_by_its_kind(details: dict[str, Any], found: dict[str, Any]) -> None:
+async def test_what_an_element_waits_for_is_read(details: dict[str, Any], message: tuple[Any, Any]) -> None:
     rest = Pages(item(**details))
+    found = await Search(cast(RestClient, rest)).waits(5, by_wait_states=True)
 
-    assert await search_wait_states(rest, 5) == [WaitState("wait", 7, "RECEIVE_TASK", **found)]
+    assert found == [ActiveElement("wait", 7, "RECEIVE_TASK", None, *message)]
     assert rest.asked == [("/element-instances/wait-states/search", {"filter": {"processInstanceKey": "5"}})]
 
 
-@pytest.mark.parametrize("broken", [{}, {"elementId": "x"}, item(waitStateType="TIMER", dueDate="soon")])
+@pytest.mark.parametrize("broken", [{}, {"elementId": "x"}])
 async def test_an_answer_that_cannot_be_read_is_an_outage(broken: dict[str, Any]) -> None:
-    with pytest.raises(EngineUnavailable, match="wait states"):
-        await search_wait_states(Pages(broken), 5)
+    with pytest.raises(EngineUnavailable, match="cannot be read"):
+        await Search(cast(RestClient, Pages(broken))).waits(5, by_wait_states=True)

@@ -61,7 +61,10 @@ def load_app(place: str) -> Registry:
         raise ContractInvalid(_explain_missing(error, module_name, place)) from error
     except VerbworkerError:
         raise
-    except Exception as error:
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise ContractInvalid(f"--app {place}: {where} is not valid Python: {error.msg}") from error
+    except (Exception, SystemExit) as error:
         raise ContractInvalid(
             f"--app {place}: importing {module_name} raised {type(error).__name__}; run with --debug to see where"
         ) from error
@@ -196,7 +199,13 @@ def control_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.control_connections,
-        settings={"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan"},
+        # What may not be used is priced beyond measure, which would have every such plan compiled.
+        settings={
+            "enable_seqscan": "off",
+            "enable_bitmapscan": "off",
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
+        },
         name="control",
         own=True,
     )

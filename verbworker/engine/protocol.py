@@ -321,7 +321,7 @@ class UserTasks(Protocol):
     async def unassign_user_task(self, key: int) -> None:
         """Remove the assignee of a task."""
 
-    async def deny(self, job_key: int, reason: str) -> None:
+    async def deny(self, job_key: int, reason: str, *, lease_token: str | None = None) -> None:
         """Complete a listener's job with a no: the task stays as it was, and the person reads the reason."""
 
 

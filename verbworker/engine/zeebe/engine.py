@@ -35,8 +35,8 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_gateway import correlate
-from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls, denial
-from verbworker.engine.zeebe.search import Search
+from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls
+from verbworker.engine.zeebe.search import WAIT_STATES_SINCE, Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
@@ -94,7 +94,7 @@ class ZeebeEngine:
 
     async def start(self, start: Start) -> Started:
         """Create an instance, pinned to the returned version; a business id is sent to 8.9 and later."""
-        if start.business_id is not None and not await self._takes_business_ids():
+        if start.business_id is not None and not await self._is_since(wire.BUSINESS_IDS_SINCE):
             start = replace(start, business_id=None)
         request = wire.creation(start, self._connection.tenant_id)
         return wire.read_start(await self._send("CreateProcessInstance", request))
@@ -190,7 +190,7 @@ class ZeebeEngine:
 
     async def waits(self, instance_key: int) -> list[ActiveElement]:
         """Return where the tokens of an instance are."""
-        return await self._search.waits(instance_key)
+        return await self._search.waits(instance_key, by_wait_states=await self._is_since(WAIT_STATES_SINCE))
 
     async def instance_states(self, instance_keys: Sequence[int]) -> dict[int, InstanceState]:
         """Return the states of those instances that the search finds."""
@@ -239,9 +239,9 @@ class ZeebeEngine:
         """Remove the assignee of a native user task over REST."""
         await self._tasks.unassign(key)
 
-    async def deny(self, job_key: int, reason: str) -> None:
+    async def deny(self, job_key: int, reason: str, *, lease_token: str | None = None) -> None:
         """Complete a task listener's job with a no and its reason."""
-        await self._send("CompleteJob", denial(job_key, reason))
+        await self._send("CompleteJob", wire.add_lease(wire.denial(job_key, reason), lease_token))
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
@@ -284,11 +284,11 @@ class ZeebeEngine:
             _log.warning("leases are on, but the engine leased no job: it is older than 8.10; working without leases")
         return job
 
-    async def _takes_business_ids(self) -> bool:
+    async def _is_since(self, version: tuple[int, int, int]) -> bool:
         if self._number is None:
-            with suppress(EngineError):  # the start itself reports what is wrong
+            with suppress(EngineError):  # the command itself reports what is wrong
                 await self.facts()
-        return self._number is not None and self._number >= wire.BUSINESS_IDS_SINCE
+        return self._number is not None and self._number >= version
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)

@@ -1,20 +1,10 @@
-"""Native user tasks over REST, and the answer of a task listener that denies a change."""
+"""Native user tasks over REST."""
 
-from typing import Any, Final
-
-from pyzeebe.proto import gateway_pb2 as pb
+from typing import Final
 
 from verbworker.engine.protocol import OWN_ACTION
-from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.errors import JobNotActive, TaskTaken
-
-# Field numbers of the gateway's protocol since 8.8; the stubs are older and have no names for them.
-_RESULT: Final = 3  # of CompleteJobRequest
-_DENIED: Final = 1  # of JobResult
-_DENIED_REASON: Final = 3  # of JobResult
-_VARINT: Final = 0
-_BYTES: Final = 2  # wire types
 
 _TAKEN: Final = "already been assigned"  # in the engine's sentence, as 8.9.17 answered
 
@@ -43,28 +33,3 @@ class UserTaskCalls:
     async def unassign(self, key: int) -> None:
         """Remove the assignee of a task."""
         await self._rest.call("DELETE", f"/user-tasks/{key}/assignee", what="the release of a user task")
-
-
-def denial(job_key: int, reason: str) -> Any:
-    """Return the completion of a listener's job that denies what it was asked."""
-    result = _field(_DENIED, _VARINT) + b"\x01" + _text(_DENIED_REASON, wire.cut(reason).encode())
-    known = wire.message(pb.CompleteJobRequest, jobKey=job_key, variables="{}")
-    # Protobuf keeps fields that it has no name for, and sends them as they are.
-    return pb.CompleteJobRequest.FromString(known.SerializeToString() + _text(_RESULT, result))
-
-
-def _text(number: int, content: bytes) -> bytes:
-    return _field(number, _BYTES) + _varint(len(content)) + content
-
-
-def _field(number: int, wire_type: int) -> bytes:
-    return _varint(number << 3 | wire_type)
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value > 0x7F:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)

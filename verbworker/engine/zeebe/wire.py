@@ -30,6 +30,10 @@ _WITH_LEASE_OF_POLL: Final = 9
 _WITH_LEASE_OF_STREAM: Final = 8
 _LEASE_OF_JOB: Final = 21
 _BUSINESS_ID: Final = 10
+# The answer of a task listener, since 8.8, and its fields.
+_RESULT: Final = 3
+_DENIED: Final = 1
+_DENIED_REASON: Final = 3
 _LEASE_OF_COMMAND: Final = {
     pb.CompleteJobRequest: 4,
     pb.FailJobRequest: 6,
@@ -70,13 +74,20 @@ def cut(words: str) -> str:
 
 
 def add_text(request: Any, number: int, text: str) -> None:
-    """Set a text field by its number, as protobuf writes it: tag, length, bytes."""
-    content = text.encode()
-    request.MergeFromString(_varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content)
+    """Set a text field by its number, as protobuf writes it."""
+    request.MergeFromString(_content(number, text.encode()))
 
 
 def _add_flag(request: Any, number: int) -> None:
-    request.MergeFromString(_varint(number << 3 | _VARINT) + _varint(1))
+    request.MergeFromString(_flag(number))
+
+
+def _flag(number: int) -> bytes:
+    return _varint(number << 3 | _VARINT) + _varint(1)
+
+
+def _content(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content
 
 
 def _varint(value: int) -> bytes:
@@ -95,11 +106,27 @@ def add_lease(request: Any, lease_token: str | None) -> Any:
     return request
 
 
+def denial(job_key: int, reason: str) -> Any:
+    """Return the completion of a task listener's job that denies what it was asked."""
+    request = message(pb.CompleteJobRequest, jobKey=job_key, variables="{}")
+    request.MergeFromString(_content(_RESULT, _flag(_DENIED) + _content(_DENIED_REASON, cut(reason).encode())))
+    return request
+
+
 def read_later(request: Any) -> dict[str, Any]:
     """Return the fields of a request that were written by number, by the names that REST has for them."""
-    names = _LATER.get(type(request), {})
-    values = {names[one.field_number]: one.data for one in UnknownFieldSet(request) if one.field_number in names}
-    return {name: value.decode() if isinstance(value, bytes) else bool(value) for name, value in values.items()}
+    names, fields = _LATER.get(type(request), {}), {one.field_number: one.data for one in UnknownFieldSet(request)}
+    later: dict[str, Any] = {name: _plain(fields[number]) for number, name in names.items() if number in fields}
+    if isinstance(request, pb.CompleteJobRequest) and _RESULT in fields:
+        # Any message without fields of its own shows what is inside.
+        inside = UnknownFieldSet(pb.TopologyRequest.FromString(fields[_RESULT]))
+        said = {one.field_number: _plain(one.data) for one in inside}
+        later["result"] = {"type": "userTask", "denied": said[_DENIED], "deniedReason": said[_DENIED_REASON]}
+    return later
+
+
+def _plain(value: bytes | int) -> str | bool:
+    return value.decode() if isinstance(value, bytes) else bool(value)
 
 
 def add_lease_of_job(told: pb.ActivatedJob, lease_token: object) -> pb.ActivatedJob:

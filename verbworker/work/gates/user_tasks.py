@@ -115,7 +115,7 @@ class UserTaskJobs:
         """Apply a change to the gate and answer the engine; return False if the job must be redelivered."""
 
         async def deny(error: PermanentContract) -> bool:
-            await tasks_of(self._engine).deny(job.key, str(error))
+            await tasks_of(self._engine).deny(job.key, str(error), lease_token=job.lease_token)
             return True
 
         return await self._jobs.serve(job, partial(self._settle, job, change), refuse=deny)
@@ -130,9 +130,9 @@ class UserTaskJobs:
                 is_decision = await change(connection, job, gate)
         except (InvocationInvalid, NotFound, RequestConflict) as no:
             _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
-            await tasks_of(self._engine).deny(job.key, str(no))
+            await tasks_of(self._engine).deny(job.key, str(no), lease_token=job.lease_token)
             return True
-        await self._engine.complete(job.key, {})
+        await self._engine.complete(job.key, {}, lease_token=job.lease_token)
         if is_decision and gate is not None:
             await self._book.record_answer(gate.token_id, gone=False)
         return True

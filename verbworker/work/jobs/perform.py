@@ -181,18 +181,23 @@ class Transactional:
 
     async def _attempt(self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta) -> Completed:
         end = _VerbEnd(self._frames, self._verdicts, self._engine, entered, claim)
+        ends_at = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
             async with self._database.lazy_transaction() as transaction:
                 db = GuardedConnection(transaction.connection, transaction.begin)
                 answer = await self._verb_run.perform(entered, claim, life, limit, db)
                 reach(Point.PERFORMED)
                 completed = await end.store(transaction, answer)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             # The commit may have happened. Looking is the only way to know.
             state = await self._verdicts.find_state(claim)
             metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
             if state is not FrameState.COMPLETED or end.completed is None:
                 end.drop()
+                if asyncio.get_running_loop().time() > ends_at:
+                    # The server ended a session that idled beyond the verb's time: this is the verb's failure, which
+                    # costs a retry, and no outage after which the verb is called again.
+                    raise TimeoutError("the verb ignored its time limit, and its transaction was ended") from error
                 raise
             completed = end.completed
         except BaseException:
