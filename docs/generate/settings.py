@@ -14,6 +14,7 @@ from verbworker.console.settings import ConsoleSettings
 ENGINE_VARIABLES = {
     "CAMUNDA_GRPC_ADDRESS, ZEEBE_GRPC_ADDRESS, ZEEBE_ADDRESS": "address of the gateway; `localhost:26500` without one",
     "CAMUNDA_REST_ADDRESS, ZEEBE_REST_ADDRESS": "address of its REST API, for user tasks, search and correlation",
+    "CAMUNDA_TRANSPORT, ZEEBE_TRANSPORT": "`grpc`, `rest`, or `auto`: gRPC, or REST where gRPC is switched off",
     "CAMUNDA_CLUSTER_ID": "a SaaS cluster; both addresses follow from it",
     "CAMUNDA_CLUSTER_REGION": "its region; `bru-2` without one",
     "CAMUNDA_AUTH_STRATEGY": "`NONE`, `OAUTH` or `BASIC`; what is set decides without it",

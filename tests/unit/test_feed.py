@@ -642,6 +642,19 @@ async def test_a_stream_that_cannot_be_opened_is_tried_again_and_again_beside_th
         assert now() > 200
 
 
+@virtual_time
+async def test_while_streams_are_refused_the_poll_takes_all_slots_but_one() -> None:
+    engine = WatchedEngine()
+    engine.broken_streams = 10_000
+    async with feeding(engine, 8, streaming=True) as running:
+        await seconds(60)
+        await engine.offer(7)
+        await running.take(7)
+
+        assert max(engine.asks) == 7
+        assert {way for ways in engine.ways.values() for way in ways} == {"poll"}
+
+
 class BriefEngine(WatchedEngine):
     """An engine that ends every stream after a while, without a complaint."""
 

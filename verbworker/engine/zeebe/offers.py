@@ -14,7 +14,7 @@ from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_status import read_answer
 from verbworker.errors import AccessDenied, EngineError
 
-_LOOK_S: Final = 3.0  # an API that is there answers in milliseconds
+_LOOK_S: Final = 5.0  # an API that is there answers in milliseconds, a busy gateway for the first time in seconds
 _KEEP_S: Final = 300.0  # an operator who adds an API does not wait longer for us to find it
 _KEEP_DOUBT_S: Final = 30.0  # while something did not answer
 _SEARCH: Final = "/process-instances/search"
@@ -42,8 +42,9 @@ class ClusterOffers:
         clock = asyncio.get_running_loop().time
         async with self._lock:
             if self._known is None or clock() >= self._known.until:
-                grpc, rest = await asyncio.gather(self._grpc(), self._rest())
-                search = await self._search() if rest.is_there else Offer(rest.is_there, "it needs REST")
+                grpc, rest, search = await asyncio.gather(self._grpc(), self._rest(), self._search())
+                if not rest.is_there:
+                    search = Offer(rest.is_there, "it needs REST")
                 is_sure = None not in (grpc.is_there, rest.is_there, search.is_there)
                 keep = _KEEP_S if is_sure else _KEEP_DOUBT_S
                 self._known = _Known(EngineOffers(grpc, rest, search, pushes_jobs), clock() + keep)
@@ -77,6 +78,8 @@ class ClusterOffers:
         return Offer(True)
 
     async def _search(self) -> Offer:
+        if not self._client.has_address:
+            return Offer(False)
         try:
             reply = await self._client.send("POST", _SEARCH, b'{"page":{"limit":1}}', timeout_s=_LOOK_S)
         except EngineError as error:

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _REFUSED_FOR_S: Final = 30.0
 # How often a worker on REST looks whether gRPC is there: a gateway may open its REST port first when it starts.
 _LOOK_AGAIN_S: Final = 30.0
-_LOOK_S: Final = 2.0  # for a look at either port; longer would delay the call that waits for it
+_LOOK_S: Final = 5.0  # for a look at either port; the first REST answer of a busy gateway took two seconds here
 
 
 class Transport(Protocol):
