@@ -153,6 +153,7 @@ class Client:
         from verbworker.work.starts.router import Caller  # imports the registry's models
 
         router = self.resources.router
+        await self.resources.require_engine()
         caller = Caller(self.tenant, by or self.by, request_key, provenance, traceparent)
         asked = {} if args is None and not verb.lstrip().startswith("(") else args
         entry = await router.invoke(verb, asked, caller=caller)

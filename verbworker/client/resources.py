@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
-from verbworker.errors import CannotRun
+from verbworker.errors import AccessDenied, CannotRun
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.stores import migrations
 from verbworker.stores.cases.dispatches import Dispatches
@@ -45,6 +45,7 @@ class Resources:
         self._stack = stack
         self.tracer = tracer
         self._ingress = ingress
+        self._is_engine_known = False
 
     @cached_property
     def runbook(self) -> Runbook:
@@ -87,6 +88,17 @@ class Resources:
             return self._ingress
         inbox = Inbox(self.database, engine_id=self.settings.cluster(), owner=self.owner)
         return Ingress(inbox, DeadLetters(self.database))
+
+    async def require_engine(self) -> None:
+        """Check the engine id against the engine in this database, which would never see a start of another name."""
+        if self.settings.engine == "embedded" and not self._is_engine_known:
+            from verbworker.stores.embedded.tokens import Tokens
+
+            try:
+                await Tokens(self.database).require_name(self.settings.cluster())
+            except AccessDenied as error:
+                raise CannotRun(str(error)) from error
+            self._is_engine_known = True
 
     async def open_engine(self) -> "Engine":
         """Open the engine of the settings; it is closed with the resources."""

@@ -45,7 +45,7 @@ from verbworker.engine.protocol import (
     Started,
     Variables,
 )
-from verbworker.errors import AccessDenied, CommandInvalid, EngineError, JobGone, JobNotActive
+from verbworker.errors import CommandInvalid, EngineError, JobGone, JobNotActive
 from verbworker.job.job import Job
 from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
@@ -111,12 +111,7 @@ class EmbeddedEngine:
 
     async def _require_name(self) -> None:
         with in_our_words():
-            name = await self._tokens.engine_name()
-        if name not in (None, self.engine_id):
-            raise AccessDenied(
-                f"the engine in this database is called {name!r} and not {self.engine_id!r}: two names for one engine"
-                f" would run its jobs twice; set VERBWORKER_ENGINE_ID={name}"
-            )
+            await self._tokens.require_name(self.engine_id)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; bytes equal to the latest version keep that version."""

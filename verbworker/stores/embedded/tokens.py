@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from verbworker.errors import AccessDenied
 from verbworker.stores.database import Connection, Database, Row, columns, value_of
 from verbworker.stores.sql import query
 
@@ -153,6 +154,15 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def require_name(self, engine_id: str) -> None:
+        """Check the name of this database's engine, which its first deployment sets; raises `AccessDenied`."""
+        name = await self.engine_name()
+        if name not in (None, engine_id):
+            raise AccessDenied(
+                f"the engine in this database is called {name!r} and not {engine_id!r}: two names for one engine"
+                f" would run its jobs twice; set VERBWORKER_ENGINE_ID={name}"
+            )
 
     async def name_engine(self, engine_id: str) -> None:
         """Name the engine of this database, unless it has a name."""
