@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
@@ -102,6 +103,29 @@ async def test_a_connection_that_breaks_under_the_verb_costs_no_retry(dsn: str, 
         assert (await effects(desk), await desk.column(job, "retries_left")) == (1, 3)
         assert desk.known(job).state is JobState.COMPLETED
         assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+
+
+@pytest.mark.req("FAIL-01")
+async def test_a_verb_that_ignores_its_limit_until_its_session_is_ended_costs_a_retry(dsn: str) -> None:
+    entered: list[int] = []
+
+    async def ignore(account: Account, call: Call) -> Account:
+        await call.db.execute(BOOK, call.epoch)
+        entered.append(await call.db.fetchval("SELECT pg_backend_pid()"))
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await desk.database.execute("SELECT pg_terminate_backend($1)", entered[-1])
+        return account
+
+    policy = quick(start_to_close_timeout_seconds=0.2)
+    async with opened(dsn, one_verb(ignore, mode="transactional", policy=policy)) as desk:
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        await desk.executor.execute(job)
+
+        assert len(entered) == 1
+        assert (await effects(desk), await desk.column(job, "state")) == (0, "failed")
+        assert await desk.column(job, "retries_left") == policy.retry.maximum_attempts - 1
 
 
 @pytest.mark.req("FAIL-01", "EVO-01")

@@ -48,6 +48,14 @@ async def shop(dsn: str) -> AsyncIterator[Workshop]:
         yield shop
 
 
+async def test_a_start_for_an_engine_of_another_name_is_refused(shop: Workshop, dsn: str) -> None:
+    async with Client(settings_of(dsn, engine_id="typo"), Steps().registry(), by="ann") as client:
+        with pytest.raises(CannotRun, match="the engine in this database is called .* and not 'typo'"):
+            await client.start(VERB, {"name": "one"})
+
+    assert await shop.database.fetch("SELECT 1 FROM verbworker.runbook_entry") == []
+
+
 async def test_a_case_is_started_followed_decided_and_awaited(shop: Workshop, client: Client) -> None:
     async with shop.working():
         entry = await client.start(VERB, {"name": "one"}, request_key="r-1")

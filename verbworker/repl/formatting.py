@@ -102,10 +102,9 @@ def format_entries(entries: Sequence[ListedEntry], number: Number) -> list[str]:
 
 def format_entry(entry: EntryDetail, events: Sequence[EventRecord], number: Number) -> list[str]:
     """Format one entry with its details."""
-    ended = entry.ended
     lines = [
         f"{number(entry.entry_id)}: {entry.sentence}",
-        f"  {ended}, {entry.progress}",
+        f"  {entry.status_words}, {entry.progress}",
         f"  started by {entry.asked_by} at {_moment(entry.created_at)}: {entry.invocation}",
         f"  id: {entry.entry_id}",
     ]

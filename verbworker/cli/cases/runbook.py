@@ -78,7 +78,7 @@ def list_entries(
     if as_json:
         print_json(page.model_dump(mode="json"))
         return
-    rows = [{**one.model_dump(mode="json"), "status": one.ended} for one in show_first(page.entries, limit)]
+    rows = [{**one.model_dump(mode="json"), "status": one.status_words} for one in show_first(page.entries, limit)]
     columns = ("entry_id", "status", "sentence", *(("reason", "since") if stuck else ("progress", "created_at")))
     show(rows, columns=columns, as_json=False)
 
