@@ -58,6 +58,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("runbook", "list"): (),
     ("runbook", "show"): (ID,),
     ("runbook", "events"): (ID,),
+    ("runbook", "where"): (ID,),
     ("runbook", "verify"): (),
     ("runbook", "cancel"): (ID, "--reason", "twice"),
     ("gates", "list"): (),
@@ -176,7 +177,7 @@ def lock(clinic: Clinic) -> None:
 
 # What writes nothing answers as ever.
 READING = {
-    *(("runbook", word) for word in ("list", "show", "events", "verify")),
+    *(("runbook", word) for word in ("list", "show", "events", "where", "verify")),
     *(("gates", "list"), ("dead-letters", "list"), ("frames", "list"), ("frames", "show"), ("frames", "explain")),
     *(("incidents", "list"), ("incidents", "show"), ("db", "status"), ("repl",)),
 }

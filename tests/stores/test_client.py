@@ -48,9 +48,19 @@ async def shop(dsn: str) -> AsyncIterator[Workshop]:
         yield shop
 
 
+async def test_a_case_shows_where_it_stands_in_its_model(shop: Workshop, client: Client) -> None:
+    async with shop.working():
+        entry = await client.start(VERB, {"name": "one"})
+        await shop.waits(entry.entry_id, at="letter")
+        (position,) = await client.positions(entry.entry_id)
+
+    assert (position.message_name, position.correlation_key) == (LETTER, "one")
+    assert position.type in ("RECEIVE_TASK", "INTERMEDIATE_CATCH_EVENT")
+
+
 async def test_a_start_for_an_engine_of_another_name_is_refused(shop: Workshop, dsn: str) -> None:
     async with Client(settings_of(dsn, engine_id="typo"), Steps().registry(), by="ann") as client:
-        with pytest.raises(CannotRun, match="the engine in this database is called .* and not 'typo'"):
+        with pytest.raises(CannotRun, match=r"the engine in this database is called .* and not 'typo'"):
             await client.start(VERB, {"name": "one"})
 
     assert await shop.database.fetch("SELECT 1 FROM verbworker.runbook_entry") == []

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from verbworker.app.engine_links import NO_LINKS, EngineLinks
 from verbworker.client.entry_view import FoundEntry
+from verbworker.engine.protocol import ActiveElement
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Stall, StallKind, Status, Wait, describe
 from verbworker.runbook.progress import Progress, coarse_progress
 from verbworker.stores.cases.gates import HumanGate
@@ -238,7 +239,7 @@ class GateRecord(BaseModel):
             "takes": ", ".join(gate.decisions) or "any word",
             "asked": "; ".join(f"{name}: {_words(value)}" for name, value in asked.items()),
             "state": _state(gate),
-            "tasklist_url": links.task(gate.job_key),
+            "tasklist_url": links.task(gate.job_key if gate.user_task_key is None else gate.user_task_key),
         }
         return cls.model_validate({**_fields(gate), **words})
 
@@ -293,6 +294,23 @@ class StoryLine(BaseModel):
 
     at: datetime
     text: str
+
+
+class PositionRecord(BaseModel):
+    """A place where an entry stands in its model, as the engine sees it."""
+
+    model_config = _LOOK
+
+    element_id: str
+    type: str = Field(description="the kind of element, as Zeebe names it")
+    since: datetime | None
+    message_name: str | None = Field(description="the message that it waits for")
+    correlation_key: str | None
+
+    @classmethod
+    def of(cls, element: ActiveElement) -> Self:
+        """Return the record of an active element."""
+        return cls.model_validate({name: getattr(element, name) for name in cls.model_fields})
 
 
 class IncidentDetail(IncidentRecord):

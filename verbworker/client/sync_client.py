@@ -23,6 +23,7 @@ from verbworker.client.records import (
     IncidentRecord,
     IncidentResolution,
     MessageReceipt,
+    PositionRecord,
 )
 from verbworker.contract.message import Message
 from verbworker.errors import CannotRun
@@ -264,6 +265,10 @@ class SyncClient:
         """Return a page of entries, newest first: see `Client.entries`."""
         filters: dict[str, Any] = {"status": status, "verb": verb, "text": text, "entry_id": entry_id}
         return self._call(lambda client: client.entries(**filters, stuck_for=stuck_for, limit=limit, cursor=cursor))
+
+    def positions(self, entry_id: EntryId) -> list[PositionRecord]:
+        """Return where an entry stands in its model: see `Client.positions`."""
+        return self._call(lambda client: client.positions(entry_id))
 
     def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
         """Request the end of an entry: see `Client.cancel`."""

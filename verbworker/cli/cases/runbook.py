@@ -112,6 +112,17 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
     show([{"name": name, "value": value} for name, value in facts], columns=("name", "value"), as_json=False)
 
 
+@app.command(epilog=f"Example: verbworker runbook where {ANY_ID}")
+def where(
+    entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, engine_id: EngineId = None, as_json: Json = False
+) -> None:
+    """Show where an entry stands in its model, as the engine sees it. Exits 1 if it does not exist."""
+    settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
+    found = run_with_client(settings, lambda client: client.positions(entry_id))
+    columns = ("element_id", "type", "since", "message_name", "correlation_key")
+    show([one.model_dump(mode="json") for one in found], columns=columns, as_json=as_json)
+
+
 @app.command("events", epilog=f"Example: verbworker runbook events {ANY_ID}")
 def show_events(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show what happened to an entry, in order. Exits 1 if it does not exist."""
