@@ -65,6 +65,18 @@ def test_an_error_that_we_translated_is_told_as_the_author_saw_it() -> None:
     assert found.function.endswith("insert")
 
 
+def test_a_group_whose_members_were_never_raised_has_its_own_place() -> None:
+    def raise_group() -> None:
+        raise ExceptionGroup("both", [ValueError("one"), TypeError("two")])
+
+    with pytest.raises(ExceptionGroup) as caught:
+        raise_group()
+    raised = locate_error(caught.value)
+
+    assert raised.type == "ExceptionGroup"
+    assert "test_error_place.py" in raised.place
+
+
 def test_the_member_of_a_group_is_named() -> None:
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -57,8 +57,14 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        _end(f"a bug ended this command ({type(error).__name__}); --debug shows where", exit_code(error))
+        _end(f"a bug ended this command: {type(error).__name__}{_place(error)}; --debug shows more", exit_code(error))
     sys.exit(0)
+
+
+def _place(error: Exception) -> str:
+    """Return the file and line that raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def _end(sentence: str, code: int) -> NoReturn:

@@ -50,7 +50,8 @@ def locate_error(error: BaseException, module: str = "") -> RaisedError:
     and verbworker itself are not.
     """
     home = module.partition(".")[0]
-    for cause in _causes(error):
+    # A group that was raised has a place even if its members were never raised themselves.
+    for cause in (*_causes(error), error):
         frames = [(frame, line) for frame, line in walk_tb(cause.__traceback__) if _is_authors(frame, home)]
         if frames:
             frame, line = frames[-1]

@@ -297,7 +297,8 @@ class Executor:
             return outcome
         failed = outcome
         if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
-            return await self._pop(life, Incident(Yielded.kind, failed.code, "given back too often"))
+            text = f"given back too often; the last time: {failed.message}"
+            return await self._pop(life, Incident(Yielded.kind, failed.code, text))
         return failed
 
     async def _write(self, claim: Claim, failed: Failed) -> bool:
