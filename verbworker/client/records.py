@@ -100,7 +100,7 @@ class ListedEntry(EntryRecord):
     outcome_name: str | None = Field(description="how it ended, by the name that its contract has for it")
 
     @property
-    def ended(self) -> str:
+    def status_words(self) -> str:
         """The status with the name of the outcome: completed as rejected."""
         return self.status.value if self.outcome_name is None else f"{self.status.value} as {self.outcome_name}"
 

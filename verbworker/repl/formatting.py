@@ -102,7 +102,7 @@ def format_entries(entries: Sequence[ListedEntry], number: Number) -> list[str]:
 
 def format_entry(entry: EntryDetail, events: Sequence[EventRecord], number: Number) -> list[str]:
     """Format one entry with its details."""
-    ended = entry.ended
+    ended = entry.status_words
     lines = [
         f"{number(entry.entry_id)}: {entry.sentence}",
         f"  {ended}, {entry.progress}",

@@ -78,7 +78,7 @@ def list_entries(
     if as_json:
         print_json(page.model_dump(mode="json"))
         return
-    rows = [{**one.model_dump(mode="json"), "status": one.ended} for one in show_first(page.entries, limit)]
+    rows = [{**one.model_dump(mode="json"), "status": one.status_words} for one in show_first(page.entries, limit)]
     columns = ("entry_id", "status", "sentence", *(("reason", "since") if stuck else ("progress", "created_at")))
     show(rows, columns=columns, as_json=False)
 
@@ -94,7 +94,7 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
-    say(f"{found.sentence}: {found.ended}, {found.progress}")
+    say(f"{found.sentence}: {found.status_words}, {found.progress}")
     entry = found.model_dump(include=set(EntryRecord.model_fields))
     facts = [(name, value) for name, value in entry.items() if value not in (None, {})]
     facts += [("waits for", f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})") for wait in found.waits]
