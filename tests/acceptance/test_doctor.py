@@ -353,11 +353,11 @@ def test_a_start_that_nobody_took_is_stuck_with_the_reason(clinic: Clinic) -> No
     clinic.start_case()
     run_apart(execute(clinic.dsn, "UPDATE verbworker.dispatch SET created_at = created_at - interval '1 hour'"))
 
-    (row,) = clinic.json("runbook", "list", "--stuck", "60")["entries"]
+    (row,) = clinic.entries("--stuck", "60")
 
     assert row["reason"].startswith("it waits to be started on the engine ")
     assert row["reason"].endswith("; no worker of that engine asked it, or it did not answer")
-    assert clinic.json("runbook", "list", "--stuck", "7200")["entries"] == []
+    assert clinic.entries("--stuck", "7200") == []
     assert "it waits to be started" in clinic.run("runbook", "list", "--stuck", "60").out
 
 

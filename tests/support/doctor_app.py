@@ -129,6 +129,11 @@ class Clinic:
         told = json.loads(self.run(*words, "--json", **settings).out)
         return told
 
+    def entries(self, *options: str) -> list[dict[str, Any]]:
+        """The entries of the runbook that a program gets."""
+        told: list[dict[str, Any]] = json.loads(self.run("runbook", "list", *options, "--json").out)["entries"]
+        return told
+
 
 def report(said: Said) -> Report:
     """The lines of the doctor; each has what was looked at, a verdict, what was found and what to do."""
