@@ -1,6 +1,7 @@
 """`verbworker frames` as a person meets it: what it prints, what it asks, and its exit code."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ def test_a_story_is_json_when_asked(held: str, tmp_path: Path) -> None:
     story = json.loads(frames("explain", "1", "--json", dsn=held, directory=tmp_path).out)
 
     assert [set(line) for line in story] == [{"at", "text"}] * 3
+    (listed,) = json.loads(frames("list", "--json", dsn=held, directory=tmp_path).out)
+    for at in (*(line["at"] for line in story), listed["since"]):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", at), "RFC 3339, as the HTTP API has it"
     assert "worker ann (host a, pid 11)" in story[0]["text"]
 
 

@@ -44,9 +44,11 @@ def start_plain(
 async def _start(resources: Resources, process: str, variables: dict[str, Any]) -> "Started":
     from verbworker.engine.protocol import Start
     from verbworker.model.weave import PLAIN_PROCESS
+    from verbworker.stores import durability
     from verbworker.stores.deployments import Deployments
 
     settings = resources.settings
+    await durability.require_writable(resources.database)
     deployment = await Deployments(resources.database, engine_id=settings.cluster()).latest(process)
     if deployment is None:
         raise NotFound(f"no process {process} is deployed on engine {settings.cluster()}; run: verbworker deploy")
