@@ -52,7 +52,7 @@ async def test_a_case_shows_where_it_stands_in_its_model(shop: Workshop, client:
     async with shop.working():
         entry = await client.start(VERB, {"name": "one"})
         await shop.waits(entry.entry_id, at="letter")
-        (position,) = await client.positions(entry.entry_id)
+        (position,) = await entry.positions()
 
     assert (position.message_name, position.correlation_key) == (LETTER, "one")
     assert position.type in ("RECEIVE_TASK", "INTERMEDIATE_CATCH_EVENT")

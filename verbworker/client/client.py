@@ -22,7 +22,6 @@ from verbworker.client.records import (
     IncidentResolution,
     ListedEntry,
     MessageReceipt,
-    PositionRecord,
     StuckEntry,
 )
 from verbworker.client.resources import Resources, open_resources
@@ -31,7 +30,6 @@ from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.overview import Filter, Key, Overview
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.work.gates.decide import Gates
@@ -218,20 +216,6 @@ class Client:
             await self._entry_id(entry_id), tenant_id=self.tenant, by=by or self.by, reason=reason
         )
         return EntryRecord.of(entry)
-
-    async def positions(self, entry_id: EntryId) -> list[PositionRecord]:
-        """Return where an entry stands in its model, as the engine sees it; nothing if the engine does not have it.
-
-        Raises `NotFound`, and `NotOffered` if the cluster has no search.
-        """
-        from verbworker.app.wiring import choose_engine  # gRPC takes a third of a second
-
-        handle = await self.entry(entry_id)
-        carrier = await Instances(self.resources.database).of_entry(handle.entry_id)
-        if carrier is None or carrier.instance_key is None:
-            return []
-        async with choose_engine(self._settings, is_working=False) as engine:
-            return [PositionRecord.of(element) for element in await engine.waits(carrier.instance_key)]
 
     # ---- gates ----------------------------------------------------------------------------------------------------
 

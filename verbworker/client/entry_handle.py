@@ -8,10 +8,11 @@ from uuid import UUID
 
 from verbworker.app.engine_links import EngineLinks
 from verbworker.client.entry_view import EntryView
-from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord
+from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord, PositionRecord
 from verbworker.errors import EntryFailed, EntryNotEnded, NotFound
 from verbworker.retrying import ENTRY_LOOKS
 from verbworker.runbook.event import Entry, Event, Kind, describe
+from verbworker.stores.cases.instances import Instances
 from verbworker.work.starts.await_end import await_end
 
 if TYPE_CHECKING:
@@ -80,6 +81,20 @@ class EntryHandle:
                 return
             quiet = 1 if events else quiet + 1
             await asyncio.sleep(ENTRY_LOOKS.after(quiet))
+
+    async def positions(self) -> list[PositionRecord]:
+        """Return where the entry stands in its model, as the engine sees it; nothing if the engine does not have it.
+
+        Raises `NotOffered` if the cluster has no search.
+        """
+        from verbworker.app.wiring import choose_engine  # gRPC takes a third of a second
+
+        resources = self._client.resources
+        carrier = await Instances(resources.database).of_entry(self.entry_id)
+        if carrier is None or carrier.instance_key is None:
+            return []
+        async with choose_engine(resources.settings, is_working=False) as engine:
+            return [PositionRecord.of(element) for element in await engine.waits(carrier.instance_key)]
 
     async def wait(self, *, timeout: float | None = None) -> EntryRecord:
         """Return the entry when it has ended, or as it is after `timeout` seconds; None waits without a limit."""

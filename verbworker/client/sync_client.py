@@ -143,6 +143,10 @@ class SyncEntryHandle:
         while (events := self._thread.call(advance)) is not None:
             yield events
 
+    def positions(self) -> list[PositionRecord]:
+        """Return where the entry stands in its model: see `EntryHandle.positions`."""
+        return self._thread.call(self._handle.positions)
+
     def wait(self, *, timeout: float | None = None) -> EntryRecord:
         """Return the entry when it has ended, or as it is after `timeout` seconds."""
         return self._thread.call(lambda: self._handle.wait(timeout=timeout))
@@ -265,10 +269,6 @@ class SyncClient:
         """Return a page of entries, newest first: see `Client.entries`."""
         filters: dict[str, Any] = {"status": status, "verb": verb, "text": text, "entry_id": entry_id}
         return self._call(lambda client: client.entries(**filters, stuck_for=stuck_for, limit=limit, cursor=cursor))
-
-    def positions(self, entry_id: EntryId) -> list[PositionRecord]:
-        """Return where an entry stands in its model: see `Client.positions`."""
-        return self._call(lambda client: client.positions(entry_id))
 
     def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
         """Request the end of an entry: see `Client.cancel`."""

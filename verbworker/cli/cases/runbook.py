@@ -25,7 +25,7 @@ from verbworker.cli.shared_options import (
     id_or_beginning,
 )
 from verbworker.client.client import Client
-from verbworker.client.records import EntryDetail, EntryRecord, EventRecord
+from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, PositionRecord
 from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
@@ -118,7 +118,11 @@ def where(
 ) -> None:
     """Show where an entry stands in its model, as the engine sees it. Exits 1 if it does not exist."""
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
-    found = run_with_client(settings, lambda client: client.positions(entry_id))
+
+    async def read(client: Client) -> list[PositionRecord]:
+        return await (await client.entry(entry_id)).positions()
+
+    found = run_with_client(settings, read)
     columns = ("element_id", "type", "since", "message_name", "correlation_key")
     show([one.model_dump(mode="json") for one in found], columns=columns, as_json=as_json)
 
