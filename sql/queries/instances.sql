@@ -132,9 +132,9 @@ WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key, silent.is_missed;
 
 -- name: look_again
--- The engine did not answer, so the look does not count: the next one comes in a minute and not after the usual while.
+-- The engine did not answer, so the look does not count: the next one comes in a minute, if that is sooner than usual.
 UPDATE verbworker.workflow_instance
-SET probed_at = clock_timestamp() - $3::interval + interval '1 minute'
+SET probed_at = clock_timestamp() - $3::interval + least($3::interval, interval '1 minute')
 WHERE instance_uid = $1 AND instance_key = $2 AND missed_at IS NULL;
 
 -- name: is_made_again

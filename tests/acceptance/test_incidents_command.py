@@ -44,7 +44,7 @@ async def test_what_the_engine_raises_is_listed_explained_and_resolved(
     await case.fault(engine)
     (incident,) = await engine.incidents([instance_key])
 
-    (entry,) = json.loads(run("runbook", "list", "--json").out)
+    (entry,) = json.loads(run("runbook", "list", "--json").out)["entries"]
     (listed,) = json.loads(run("incidents", "list", "--json").out)
     beginning = listed["incident_id"][:8]
     operate = {"VERBWORKER_OPERATE_URL": "https://camunda.example/operate/"}

@@ -170,12 +170,12 @@ _fail = JobResults._fail
 
 
 async def reports_before_it_sends(
-    self: Any, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
+    self: Any, job: Job, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
 ) -> None:
-    await self._frames.record_report(job_key, epoch)
+    await self._frames.record_report(job.key, epoch)
     if sure():
         try:
-            await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+            await self._engine.fail(job.key, retries=retries, message=message, backoff_ms=int(delay * 1000))
         except EngineError:
             return
 

@@ -85,7 +85,7 @@ async def test_a_cancel_in_the_engine_ends_the_entry_at_once(
 
     assert is_answered
     assert (await book.entry()).status is Status.CANCELLED
-    assert (last.detail["by"], last.detail["reason"]) == (None, "cancelled in the engine")
+    assert (last.detail["by"], last.detail["reason"]) == (None, "ended outside: cancelled in the engine")
     assert engine.completed == [(1, "token")]
 
 

@@ -136,11 +136,11 @@ async def test_an_entry_of_which_nothing_is_under_way_stands_still(database: Dat
 
 LATE = "UPDATE verbworker.job_frame SET popped_at = now() - interval '2 hours' WHERE instance_uid = $1"
 STUCK = {
-    "it waits to be started: no process kyc": [
+    "it waits to be started on the engine engine-1: no process kyc": [
         "UPDATE verbworker.dispatch SET done_at = NULL, created_at = now() - interval '2 hours', "
         "last_error = 'no process kyc' WHERE instance_uid = $1"
     ],
-    "it waits to be started; no engine was asked, or none answered": [
+    "it waits to be started on the engine engine-1; no worker of that engine asked it, or it did not answer": [
         "UPDATE verbworker.dispatch SET done_at = NULL, created_at = now() - interval '2 hours' WHERE instance_uid = $1"
     ],
     "kyc.check is held for a person: no reason (job 1)": [frame("incident"), LATE],

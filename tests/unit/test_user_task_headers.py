@@ -52,7 +52,7 @@ def test_a_flag_is_read_when_the_task_is_reached_and_left_out_where_it_is_unset(
     ("extensions", "words"),
     [
         ('<zeebe:assignmentDefinition assignee="=a + b"/>', "more than one variable"),
-        ('<zeebe:assignmentDefinition candidateUsers="=orch_users"/>', "write names with commas between"),
+        ('<zeebe:assignmentDefinition candidateUsers="=orch_users"/>', "write names separated by commas"),
         ('<zeebe:taskSchedule dueDate="tomorrow"/>', "an invalid date: tomorrow"),
     ],
 )

@@ -211,6 +211,7 @@ class GateRecord(BaseModel):
     engine_id: str
     job_key: int | None = Field(description="the job of the task; none for a native task")
     user_task_key: int | None = Field(description="the engine's key of a native task")
+    engine_assignee: str | None = Field(description="who has a native task in the engine")
     element_instance_key: int
     gate: str
     reason: str

@@ -212,7 +212,7 @@ _SENTENCES = {
     Kind.MESSAGE_RECEIVED: "Message {message_name} arrived",
     Kind.CORRELATION_FAILED: "Message {message_name} could not be delivered: {reason}",
     Kind.INCIDENT_RAISED: "{verb} stopped: {code}",
-    Kind.RESOLVE_REQUESTED: "{by} resolved the incident at {element}: {reason}",
+    Kind.RESOLVE_REQUESTED: "{by} let it continue after it had stopped: {reason}",
     Kind.INCIDENT_RESOLVED: "{verb} may continue",
     Kind.CANCEL_REQUESTED: "{by} requested cancellation: {reason}",
     Kind.CANCELLED: "Cancelled",

@@ -149,7 +149,7 @@ async def miss(s: Session, uid: UUID, instance_key: int) -> list[Values]:
 async def look_again(s: Session, uid: UUID, instance_key: int, usual: timedelta) -> list[Values]:
     instance = await s.lock("workflow_instance", (uid,))
     if instance is not None and instance["instance_key"] == instance_key and instance["missed_at"] is None:
-        s.put("workflow_instance", (uid,), {**instance, "probed_at": s.now - usual + timedelta(minutes=1)})
+        s.put("workflow_instance", (uid,), {**instance, "probed_at": s.now - usual + min(usual, timedelta(minutes=1))})
     return []
 
 
