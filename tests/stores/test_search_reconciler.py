@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE
+from tests.support.gate_cases import GATE, hall_registry
 from tests.support.recorded_search import (
     CANCELLED,
     CONDITION,
@@ -24,15 +25,20 @@ from tests.support.recorded_search import (
     recorded_item,
 )
 from tests.support.rest_replay import problem
-from verbworker.engine.protocol import EngineUserTask
+from verblint.contracts.contract import Gate
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import EngineUnavailable, JobGone, NotOffered
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import GateStore
+from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.overview import Overview, Trouble
 from verbworker.stores.database import Database
+from verbworker.work.gates.user_tasks import UserTaskJobs
+from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
@@ -259,21 +265,24 @@ async def test_a_search_alone_ends_nothing(
     assert (await book.entry()).status == "executing"
 
 
-async def test_a_user_task_without_a_gate_is_handed_to_the_gates(
+async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
     database: Database, cluster: RecordedCluster, engine: RecordedEngine, reconciler: Reconciler
 ) -> None:
-    await entry_of(database, NATIVE)
+    book = await StoredEntry.open(database, verb="hall.review")
+    await book.start(NATIVE)
     cluster.user_tasks.append(recorded_item("search user tasks of an instance"))
-    opened: list[EngineUserTask] = []
+    registry = hall_registry(gate=Gate(GATE, "review", ("approve", "reject"), "reviewer"))
+    identity = InstanceIdentity(Instances(database), engine)
+    tasks = UserTaskJobs(registry, engine, database, ListenerJobs(database, engine, identity))
+    search = SearchReconciler(database, engine, reconciler, open_gate=tasks.open_found)
 
-    async def open_gate(task: EngineUserTask) -> bool:
-        opened.append(task)
-        return True
+    await search.look()
+    await search.look()
 
-    await SearchReconciler(database, engine, reconciler, open_gate=open_gate).look()
-
-    (task,) = opened
-    assert (task.user_task_key, task.instance_key, task.element_id) == (2251799813685327, NATIVE, "review")
+    (gate,) = await GateStore(database).gates("default")
+    assert (gate.gate, gate.user_task_key, gate.decisions) == (GATE, 2251799813685327, ("approve", "reject"))
+    assert (await book.entry()).status == "parked"
+    assert len([event for event in await book.events() if event.kind is Kind.PARKED]) == 1
 
 
 async def test_a_job_that_stays_locked_is_handed_out_again_once(

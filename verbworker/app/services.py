@@ -79,12 +79,16 @@ def build_services(
         tracer=tracer,
         identity=identity,
     )
+    user_tasks = None  # an engine without native user tasks has only jobs
+    if isinstance(engine, UserTasks):
+        user_tasks = UserTaskJobs(registry, engine, control, listener_jobs, identity=identity)
+    open_gate = None if user_tasks is None else user_tasks.open_found
     handlers: list[JobHandler] = [
         *bridge.handlers(),
         Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
         CancelListener(control, engine, cancelling),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
-        *_task_listeners(registry, engine, control, listener_jobs, identity),
+        *([] if user_tasks is None else user_tasks.handlers()),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
@@ -95,22 +99,13 @@ def build_services(
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
-        SearchReconciler(control, engine, reconciler).service,
+        SearchReconciler(control, engine, reconciler, open_gate=open_gate).service,
         *undoing.services,
         retention(settings, control).service,
         # Instances of the embedded engine cannot be suspended.
         *([SuspensionWatch(suspensions, engine, timeout=settings.engine_timeout).service] if is_cluster else []),
     )
     return Services(identity, reconciler, handlers, services)
-
-
-def _task_listeners(
-    registry: Registry, engine: Engine, control: Database, listener_jobs: ListenerJobs, identity: InstanceIdentity
-) -> list[JobHandler]:
-    """Return the handlers of native user tasks; none for an engine that has only jobs."""
-    if not isinstance(engine, UserTasks):
-        return []
-    return UserTaskJobs(registry, engine, control, listener_jobs, identity=identity).handlers()
 
 
 def retention(settings: Settings, database: Database) -> Retention:

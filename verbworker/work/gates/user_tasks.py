@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from verbworker.contract.registry import Registry
-from verbworker.engine.protocol import OWN_ACTION, Engine
+from verbworker.engine.protocol import OWN_ACTION, Engine, EngineUserTask
 from verbworker.errors import (
     InvocationInvalid,
     NotFound,
@@ -20,11 +20,15 @@ from verbworker.errors import (
     StoreConflict,
     TransientInfrastructure,
 )
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID, Job
 from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
 from verbworker.model.waits import due, ends
+from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import ParkedToken
 from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
+from verbworker.stores.cases.incidents import Incidents
+from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
@@ -94,6 +98,8 @@ class UserTaskJobs:
         self._engine = engine
         self._database = database
         self._listener_jobs = listener_jobs
+        self._instances = Instances(database)
+        self._incidents = Incidents(database, engine_id=engine.engine_id)
         self._book = GateStore(database)
         self._runbook = Runbook(database)
         self._writes = GateWrites(database)
@@ -156,6 +162,23 @@ class UserTaskJobs:
             await self._park(connection, job, token)
         elif await self._listener_jobs.has(job):  # a late delivery of a task that was lost moves nothing
             await self._move(connection, job, token, earlier)
+        return True
+
+    async def open_found(self, task: EngineUserTask) -> bool:
+        """Open the gate of a task that a search found and no listener reported; return whether its entry is open."""
+        uid = (await self._incidents.find_running([task.instance_key])).get(task.instance_key)
+        if uid is None:
+            return False
+        async with self._database.transaction() as connection:
+            instance = await self._instances.hold_in(connection, uid)
+            workflow = None if instance is None else self._registry.workflows.get(instance.verb)
+            if instance is None or instance.has_ended or workflow is None:
+                return False
+            job = _creating_job(task, instance, workflow.process)
+            waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+            visit = JobVisit(job, JobVariables.of(job), instance, uid)
+            await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits)))
+        _log.warning("a user task had no gate; it was opened", extra={"user_task_key": task.user_task_key})
         return True
 
     async def _park(self, connection: Connection, job: Job, token: ParkedToken) -> None:
@@ -234,6 +257,25 @@ class UserTaskJobs:
         is_told = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)
         await self._writes.withdraw_in(connection, gate, is_told=is_told)
         return False
+
+
+def _creating_job(task: EngineUserTask, instance: InstanceFacts, process_id: str) -> Job:
+    """Return the report that a listener would have brought, without what a search does not answer: due date and form."""
+    return Job(
+        key=task.user_task_key,
+        type=CREATING,
+        retries=1,
+        activated_ms=0,
+        timeout_ms=0,
+        process_instance_key=task.instance_key,
+        element_instance_key=task.element_instance_key,
+        process_definition_key=instance.definition_key or 0,
+        process_version=0,
+        process_id=process_id,
+        element_id=task.element_id,
+        tenant_id=instance.tenant_id,
+        headers={f"{_HEADERS}userTaskKey": str(task.user_task_key)},
+    )
 
 
 def _task_key(job: Job) -> int:
