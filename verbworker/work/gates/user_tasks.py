@@ -260,7 +260,7 @@ class UserTaskJobs:
 
 
 def _creating_job(task: EngineUserTask, instance: InstanceFacts, process_id: str) -> Job:
-    """Return the report that a listener would have brought, without what a search does not answer: due date and form."""
+    """Return the report that a listener would have brought. A search knows neither its due date nor its form."""
     return Job(
         key=task.user_task_key,
         type=CREATING,
