@@ -41,6 +41,25 @@ WHERE version.instance_uid = $2 AND old.instance_uid = $2 AND old.element_id = $
       AND frame.element_instance_key = old.element_instance_key
   );
 
+-- name: thrown
+-- Calls of this step that ended by a BPMN error under other keys. They left the payload as it was, so the same input may
+-- be another visit of the element. A transactional verb that threw has rolled back, and may run again.
+SELECT frame.job_key, frame.acked_at IS NOT NULL AS is_answered, frame.ack_result IS NOT DISTINCT FROM 'ok' AS is_confirmed
+FROM verbworker.job_frame AS frame
+WHERE frame.instance_uid = $2 AND frame.engine_id = $1 AND frame.element_id = $4
+  AND (frame.input_hash = $5 OR $6::boolean)
+  AND frame.job_key <> $3 AND frame.state = 'completed' AND frame.outcome = 'bpmn_error' AND frame.mode = 'external'
+ORDER BY frame.keyed_at DESC;
+
+-- name: follow
+-- Call the outside under the idempotency key of another job of the same step.
+UPDATE verbworker.job_frame AS frame
+SET idempotency_key = other.idempotency_key, keyed_at = other.keyed_at
+FROM verbworker.job_frame AS other
+WHERE frame.engine_id = $1 AND frame.job_key = $2 AND frame.owner = $3 AND frame.epoch = $4 AND frame.state = 'started'
+  AND other.engine_id = $1 AND other.job_key = $5
+RETURNING frame.idempotency_key;
+
 -- name: repeat
 -- Complete a frame with the verdict of another job of the same step. The payload's head moved when that one was stored.
 WITH done AS (

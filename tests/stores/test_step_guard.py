@@ -12,7 +12,7 @@ from tests.support.frames import INCIDENT, RETRY, opened, working
 from tests.support.guarded import BRANCHES, FORKED, HASH, LOOP, PLAIN, Guarded
 from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
 from verbworker.job.frame import Claim
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import Completed, Thrown
 from verbworker.work.jobs.step_guard import StepDone
 
 
@@ -101,6 +101,47 @@ async def test_a_step_that_failed_or_was_held_goes_on(guarded: Guarded) -> None:
 
     assert isinstance(admitted, Claim)
     assert admitted.idempotency_key == first
+
+
+async def threw(guarded: Guarded, model: bytes, answer: str | None) -> tuple[Claim, Claim]:
+    """A call that ended by a BPMN error, what the engine answered to that, and the next job of its step."""
+    await guarded.deploy(model)
+    old = await guarded.claim(1, mode="external")
+    await guarded.frames.pop_thrown(old, Thrown("REFUSED", "no"))
+    if answer is not None:
+        await guarded.frames.acknowledge_in(guarded.place.database, {1: answer})
+    return old, await guarded.claim(2, mode="external")
+
+
+@pytest.mark.req("JOB-05")
+async def test_a_step_whose_error_the_engine_lost_calls_the_outside_under_its_first_key(guarded: Guarded) -> None:
+    old, claim = await threw(guarded, PLAIN, "gone")
+    admitted = await guarded.admit(2, claim)
+
+    assert isinstance(admitted, Claim)
+    assert (admitted.idempotency_key, admitted.follows_twin) == (old.idempotency_key, True)
+    assert await guarded.place.column("idempotency_key", 2) == old.idempotency_key
+
+
+async def test_a_step_whose_error_is_not_answered_yet_is_waited_for(guarded: Guarded) -> None:
+    _, claim = await threw(guarded, PLAIN, None)
+
+    with pytest.raises(TransientInfrastructure, match="has not confirmed the error of job 1"):
+        await guarded.admit(2, claim)
+
+
+async def test_an_element_on_a_cycle_is_visited_again_after_an_error_that_the_engine_took(guarded: Guarded) -> None:
+    _, claim = await threw(guarded, LOOP, "ok")
+
+    assert await guarded.admit(2, claim) == claim
+
+
+async def test_an_element_on_a_cycle_is_held_after_an_error_that_the_engine_may_have_lost(guarded: Guarded) -> None:
+    _, claim = await threw(guarded, LOOP, "gone")
+
+    with pytest.raises(PermanentContract) as held:
+        await guarded.admit(2, claim)
+    assert held.value.code == "StepAmbiguous"
 
 
 async def test_a_step_done_while_another_job_of_it_ran_is_not_stored_twice(guarded: Guarded) -> None:

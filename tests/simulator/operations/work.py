@@ -18,7 +18,7 @@ from verbworker.stores.cases.instances import Instance
 from verbworker.stores.cases.runbook import Request
 from verbworker.stores.database import Connection, plan_by_key
 from verbworker.stores.jobs.frames import VerdictRow
-from verbworker.stores.jobs.steps import Twin
+from verbworker.stores.jobs.steps import ThrownTwin, Twin
 from verbworker.stores.sql import query
 
 
@@ -269,10 +269,15 @@ async def twins(hands: Hands) -> None:
     for twin in twins:
         act = hands.dice.choice(("repeat", "succeed"))
         await hands.of_claim(partial(_follow, act, twin))
+    thrown, _ = await hands.both(
+        lambda stores: in_order(stores.steps.thrown(delivery.job, uid, delivery.input_hash, is_once=is_once))
+    )
+    for one in thrown:
+        await hands.of_claim(partial(_follow, "follow", one))
     await hands.of_claim(lambda stores, boot, claim: stores.steps.is_cleared(claim))
 
 
-async def _follow(act: str, twin: Twin, stores: Stores, boot: int, claim: Claim) -> Any:
+async def _follow(act: str, twin: Twin | ThrownTwin, stores: Stores, boot: int, claim: Claim) -> Any:
     return await getattr(stores.steps, act)(claim, twin)
 
 

@@ -67,6 +67,47 @@ def _is_only_archived(s: Session, old: Values) -> bool:
     return frame is None or any(frame[name] != old[name] for name in names)
 
 
+@statement("steps", "thrown")
+async def thrown(
+    s: Session, engine_id: str, uid: UUID, job_key: int, element_id: str, input_hash: bytes, is_once: bool
+) -> list[Values]:
+    step = (engine_id, uid, element_id, "completed", "bpmn_error", "external", *(() if is_once else (input_hash,)))
+    names = (
+        "engine_id",
+        "instance_uid",
+        "element_id",
+        "state",
+        "outcome",
+        "mode",
+        *(() if is_once else ("input_hash",)),
+    )
+    found = [
+        frame
+        for frame in s.rows("job_frame")
+        if tuple(frame[name] for name in names) == step and frame["job_key"] != job_key
+    ]
+    found.sort(key=lambda frame: frame["keyed_at"], reverse=True)
+    return [
+        {
+            "job_key": frame["job_key"],
+            "is_answered": frame["acked_at"] is not None,
+            "is_confirmed": frame["ack_result"] == "ok",
+        }
+        for frame in found
+    ]
+
+
+@statement("steps", "follow")
+async def follow(s: Session, engine_id: str, job_key: int, owner: UUID, epoch: int, twin_key: int) -> list[Values]:
+    twin = s.get("job_frame", (engine_id, twin_key))
+    frame = await s.lock("job_frame", (engine_id, job_key))
+    if twin is None or frame is None or (frame["owner"], frame["epoch"], frame["state"]) != (owner, epoch, "started"):
+        return []
+    key = {"idempotency_key": twin["idempotency_key"], "keyed_at": twin["keyed_at"]}
+    s.put("job_frame", (engine_id, job_key), {**frame, **key})
+    return [{"idempotency_key": twin["idempotency_key"]}]
+
+
 @statement("steps", "repeat")
 async def repeat(s: Session, engine_id: str, job_key: int, owner: UUID, epoch: int, twin_key: int) -> list[Values]:
     hot = s.get("job_frame", (engine_id, twin_key))

@@ -34,6 +34,15 @@ class Twin:
     is_heard: bool  # whether its output, or a later one, came with the job
 
 
+@dataclass(frozen=True, slots=True)
+class ThrownTwin:
+    """The frame of another job of the same step whose call ended by a BPMN error."""
+
+    job_key: int
+    is_answered: bool  # whether the engine answered the error at all
+    is_confirmed: bool  # whether it took the error, and did not merely miss the job
+
+
 class Steps:
     """The steps of one engine. A step is an instance, an element and, unless that is entered once, an input."""
 
@@ -52,6 +61,19 @@ class Steps:
         place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
         rows = await connection.fetch(query("steps", "twins"), *place)
         return [Twin(**{**row, "state": FrameState(row["state"])}) for row in rows]
+
+    async def thrown(self, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool) -> list[ThrownTwin]:
+        """Return the calls of this job's step that ended by a BPMN error under other keys, the latest first."""
+        place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
+        return [ThrownTwin(**row) for row in await self._database.fetch(query("steps", "thrown"), *place)]
+
+    async def follow(self, claim: Claim, twin: ThrownTwin) -> str:
+        """Take over a twin's idempotency key; raise `Fenced` when the claim is lost."""
+        row = await self._database.fetchrow(query("steps", "follow"), *self._of(claim), twin.job_key)
+        if row is None:
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        key: str = row["idempotency_key"]
+        return key
 
     async def repeat(self, claim: Claim, twin: Twin) -> Completed:
         """Store a completed twin's verdict as this claim's own and return it; raise `Fenced` when the claim is lost."""

@@ -107,6 +107,29 @@ class StepGuard:
         for twin in sorted(stopped, key=lambda twin: twin.keyed_at, reverse=True):
             # The oldest comes last: its idempotency key is the one that external systems saw first.
             claim = await self._succeed(job, claim, twin)
+        return claim if stopped else await self._follow_thrown(job, claim, place, instance_uid, input_hash)
+
+    async def _follow_thrown(
+        self, job: Job, claim: Claim, place: _Place, instance_uid: UUID, input_hash: bytes
+    ) -> Claim:
+        """Return the claim with the idempotency key of a call that ended by a BPMN error, if it is the same step.
+
+        The error left the payload as it was: the engine's answer to it decides whether this is another visit.
+        """
+        for twin in await self._steps.thrown(job, instance_uid, input_hash, is_once=place.is_once):
+            if not twin.is_answered:
+                raise TransientInfrastructure(
+                    f"the engine has not confirmed the error of job {twin.job_key} yet", code="StepBusy"
+                )
+            if place.is_once:
+                key = await self._steps.follow(claim, twin)
+                claim = replace(claim, idempotency_key=key, follows_twin=True)
+            elif not twin.is_confirmed and not await self._steps.is_cleared(claim):
+                raise PermanentContract(
+                    f"job {twin.job_key} did this step with the same input and ended with an error that the engine may"
+                    f" have missed: release this job if {job.element_id} is to be done again, else complete it by hand",
+                    code="StepAmbiguous",
+                )
         return claim
 
     async def check_in(self, connection: Connection, job: Job, instance_uid: UUID, input_hash: bytes) -> None:
