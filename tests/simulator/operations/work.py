@@ -269,11 +269,10 @@ async def twins(hands: Hands) -> None:
     for twin in twins:
         act = hands.dice.choice(("repeat", "succeed"))
         await hands.of_claim(partial(_follow, act, twin))
-    thrown, _ = await hands.both(
+    await hands.both(
         lambda stores: in_order(stores.steps.thrown(delivery.job, uid, delivery.input_hash, is_once=is_once))
     )
-    for one in thrown:
-        await hands.of_claim(partial(_follow, "follow", one))
+    await hands.of_claim(partial(_follow, "follow", ThrownTwin(delivery.job.key, True, False)))
     await hands.of_claim(lambda stores, boot, claim: stores.steps.is_cleared(claim))
 
 
