@@ -152,7 +152,7 @@ def test_a_case_that_stopped_is_understood_and_released_by_clicking(browser: Bro
         page.get_by_role("link", name="Incidents").click()
         page.get_by_role("link", name="Waiting for an operator: kyc.screen-sanctions").click()
         story = page.locator("main").inner_text()
-        page.get_by_label("Reason, stored with the job").fill("the provider knows us again")
+        page.get_by_label("Reason, stored with the case").fill("the provider knows us again")
         page.get_by_role("button", name="Run again").click()
         said = page.locator("#sentence").inner_text()
         page.goto(f"{living.home}/entries/{entry_id}")

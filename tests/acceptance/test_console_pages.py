@@ -195,7 +195,7 @@ def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, 
     detail = "SELECT detail FROM verbworker.frame_event WHERE kind = 'released' AND job_key = $1"
     told = json.loads(run_apart(value(shared, detail, job)))
     assert (told["by"], told["reason"], told["retries_left"]) == ("ann", "it is mended", 7)
-    assert "ann resolved the incident at" in ann.get(f"/entries/{entry_id}").text
+    assert "ann let it continue after it had stopped" in ann.get(f"/entries/{entry_id}").text
     assert gone.status == 404
 
 

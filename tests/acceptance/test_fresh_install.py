@@ -5,6 +5,7 @@ tests are skipped.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,14 +68,12 @@ def checkout(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def installed(checkout: Path) -> Path:
     """The checkout with an environment that the line of the README made."""
-    (line,) = [
-        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("pip install --find-links")
-    ]
+    (line,) = re.findall(r"`(pip install --find-links [^`]+)`", (ROOT / "README.md").read_text())
     done = shell(
         checkout,
         f"{sys.executable} -m venv .venv",
         ". .venv/bin/activate",
-        line.partition("#")[0],
+        line,
         "verbworker --version",
     )
     assert done.returncode == 0, done.stdout + done.stderr
