@@ -21,6 +21,12 @@ def served(server: ThreadingHTTPServer) -> Iterator[None]:
         server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    """A server for bursts: Python's own queue of five connections resets the others."""
+
+    request_queue_size = 128
+
+
 def unserved() -> ThreadingHTTPServer:
     """A server with an address and no answers yet: those may have to know it."""
-    return ThreadingHTTPServer((LOOPBACK, 0), BaseHTTPRequestHandler)
+    return _Server((LOOPBACK, 0), BaseHTTPRequestHandler)
