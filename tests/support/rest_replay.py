@@ -52,7 +52,13 @@ class Answer:
     delay_s: float = 0.0  # before the first byte
     drip_s: float = 0.0  # between single bytes of the body
     cut_after: int | None = None  # close the connection after this many bytes of the body
+    is_chunked: bool = False  # in pieces, without saying how much will come
     raw: bytes | None = None  # these bytes, and no HTTP at all
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether only a caller's own limit ends the wait for it."""
+        return bool(self.delay_s or self.drip_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,9 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
             self.send_response(said.status)
             if said.content_type is not None:
                 self.send_header("Content-Type", said.content_type)
-            if said.status != 204:
+            if said.is_chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            elif said.status != 204:
                 self.send_header("Content-Length", str(len(said.body)))
             for name, value in said.headers.items():
                 self.send_header(name, value)
@@ -152,6 +160,11 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
                     self.wfile.write(said.body[position : position + 1])
                     if told.gone.wait(said.drip_s):
                         return
+            elif said.is_chunked:
+                for position in range(0, len(said.body), 4096):
+                    piece = said.body[position : position + 4096]
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self.wfile.write(b"0\r\n\r\n")
             else:
                 self.wfile.write(said.body)
 

@@ -23,7 +23,7 @@ _MOST_CONNECTIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a request; a body beyond the limit is cut off, so it is no JSON any more."""
+    """The answer to a request; a body beyond the limit is cut off or not read, so it is no JSON any more."""
 
     status: int
     headers: Mapping[str, str]
@@ -157,13 +157,20 @@ class HttpConnections:
 
 
 async def _read(answer: "httpx.Response", largest: int) -> tuple[bytes, bool]:
-    """Return the body up to `largest` bytes, and whether that is all of it."""
+    """Return the body up to `largest` bytes, and whether that is all of it; nothing is read of one announced larger."""
+    if _announced(answer) > largest:
+        return b"", False
     body = bytearray()
     async for part in answer.aiter_raw():
         body += part
         if len(body) > largest:
             break
     return bytes(body[:largest]), len(body) <= largest
+
+
+def _announced(answer: "httpx.Response") -> int:
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if length.isdecimal() else 0
 
 
 def _context(url: str, ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
