@@ -264,7 +264,7 @@ async def test_an_instance_can_be_suspended_twice(desk: LooplessWorker, engine: 
     job = await desk.deliver()
     suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
     parked = [await suspensions.park(job.key, job.process_instance_key) for _ in range(2)]
-    (first,) = await suspensions.open(10)
+    (first,) = await suspensions.due(10)
     resumed = [await suspensions.resume(first) for _ in range(2)]
     again = await suspensions.park(job.key, job.process_instance_key)
     kinds = [event.kind for event in await Runbook(desk.database).events(begun.entry_id)]

@@ -12,6 +12,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
     EngineUnavailable,
+    InstanceSuspended,
     JobGone,
     LeaseLost,
     NotFound,
@@ -22,6 +23,7 @@ from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.work.gates.assignees import Assignees, tasks_of
 from verbworker.work.gates.gate_writes import (
@@ -57,6 +59,7 @@ class Teller:
         self._report = report
         self._book = GateStore(database)
         self._runbook = Runbook(database)
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
 
     @property
     def engine_id(self) -> str:
@@ -81,6 +84,9 @@ class Teller:
             _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
             await self._postpone(untold)
             return None
+        except InstanceSuspended:
+            await self._hold_back(untold)
+            return None
         except EngineError as error:
             self._say("decision not sent yet; it will be sent again", untold, error)
             await self._postpone(untold)
@@ -98,8 +104,18 @@ class Teller:
                 await redeliver(self._engine, untold.job_key)
                 raise
 
+    async def _hold_back(self, untold: Untold) -> None:
+        """Park the entry of a suspended instance; the decision is sent again, and accepted when it is resumed."""
+        try:
+            await self._suspensions.park_gate(untold.token_id)
+        except StoreError as error:
+            self._say("suspended entry not parked yet", untold, error)
+        await self._postpone(untold)
+
     async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
         try:
+            if untold.user_task_key is not None and untold.attempts > 1:
+                await self._suspensions.resume_gate(untold.token_id)  # a native task has no job to ask about
             return await self._book.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.

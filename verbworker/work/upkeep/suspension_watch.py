@@ -2,7 +2,8 @@
 
 Camunda 8.10 can suspend an instance. It hands out none of its jobs then and refuses every command for those that were
 handed out before. Nothing failed: a verdict stays in its frame and is sent by the relay, a failure is reported by the
-sweep. This service asks, for one refused job of each suspended instance, whether the engine accepts commands again.
+sweep. This service asks, for one refused job of each suspended instance, whether the engine accepts commands again. The
+decision of a native user task has no job: the relay that sends it finds out.
 """
 
 import logging
@@ -37,11 +38,12 @@ class SuspensionWatch:
 
     async def look(self) -> int:
         """Ask about each suspended instance once; return 0, so that the next look is at the next tick."""
-        suspended = await self._suspensions.open(_BATCH)
+        suspended = await self._suspensions.due(_BATCH)
         await self.service.for_each(suspended, _CONCURRENT_CALLS, self._ask)
         return 0
 
     async def _ask(self, one: Suspended) -> None:
+        assert one.job_key is not None, "only those with a job are due"
         try:
             # Accepted without a lease token, and an active job keeps its worker: this only asks.
             await self._engine.extend(one.job_key, self._timeout_ms)
