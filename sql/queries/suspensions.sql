@@ -35,15 +35,15 @@ WHERE token.closed_at IS NOT NULL OR (token.job_key IS NULL AND excluded.job_key
 RETURNING token_id, opened_at;
 
 -- name: ask
--- What is suspended in an engine and has a job to ask about: those that were asked about longest ago, by one worker at
--- a time.
+-- What is suspended in an engine, has a job to ask about, and was not asked about lately: the longest ago first. Each is
+-- given to one worker.
 UPDATE verbworker.parked_token AS token
 SET seen_at = clock_timestamp()
 FROM (
   SELECT waiting.token_id
   FROM verbworker.parked_token AS waiting
   WHERE waiting.engine_id = $1 AND waiting.kind = 'suspended' AND waiting.closed_at IS NULL
-    AND waiting.job_key IS NOT NULL
+    AND waiting.job_key IS NOT NULL AND waiting.seen_at <= clock_timestamp() - $3::interval
   ORDER BY waiting.seen_at
   LIMIT $2
   FOR UPDATE SKIP LOCKED

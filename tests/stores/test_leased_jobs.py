@@ -236,7 +236,7 @@ async def test_a_verdict_of_a_suspended_instance_waits_until_it_is_resumed(
     engine.suspended.add(job.process_instance_key)
     await desk.executor.execute(job)
     runbook, suspensions = Runbook(desk.database), Suspensions(desk.database, engine_id=engine.engine_id)
-    watch = SuspensionWatch(suspensions, engine)
+    watch = SuspensionWatch(suspensions, engine, every=timedelta(0))
     await watch.look()
     parked = await runbook.entry(begun.entry_id)
 

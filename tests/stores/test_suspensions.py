@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -93,7 +94,7 @@ async def test_a_decision_in_a_suspended_instance_is_held_back_and_the_entry_say
     if is_native:
         await hall.change(gate, "user_task_key = 77, job_key = NULL")
     engine.suspended.update(job.job.process_instance_key for job in engine.jobs.values())
-    watch = SuspensionWatch(Suspensions(hall.database, engine_id=engine.engine_id), engine)
+    watch = SuspensionWatch(Suspensions(hall.database, engine_id=engine.engine_id), engine, every=timedelta(0))
 
     decided = await hall.gates.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
     await hall.due()
@@ -130,10 +131,21 @@ async def test_an_instance_that_is_resumed_is_found_however_many_stay_suspended(
     engine.resumed.add(4)
 
     for _ in range(3):
-        await SuspensionWatch(suspensions, engine).look()
+        await SuspensionWatch(suspensions, engine, every=timedelta(0)).look()
 
     assert set(engine.asked) == set(range(5))
     assert [(await book.entry()).status for book in books] == [Status.PARKED] * 4 + [Status.EXECUTING]
+
+
+async def test_of_many_workers_one_asks_about_an_instance_per_period(database: Database) -> None:
+    suspensions, engine, book = Suspensions(database, engine_id=ENGINE), AskedEngine(), await StoredEntry.open(database)
+    await book.start()
+    await suspensions.park(1, 9000)
+    await database.execute("UPDATE verbworker.parked_token SET seen_at = seen_at - interval '1 hour'")
+
+    await asyncio.gather(*(SuspensionWatch(suspensions, engine).look() for _ in range(8)))
+
+    assert engine.asked == [1]
 
 
 async def test_an_entry_that_ends_while_it_is_being_parked_gets_no_event_after_its_end(database: Database) -> None:

@@ -269,6 +269,8 @@ class IncidentRecord(BaseModel):
     incident_key: int | None = Field(description="the key of the engine's incident, if it is known")
     incident_type: str | None = Field(description="the engine's type of it, such as JOB_NO_RETRIES")
     incident_text: str | None = Field(description="the engine's own sentence")
+    process_id: str | None
+    is_plain: bool = Field(description="whether it belongs to a plain process, which has no entry")
     operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
     @property
@@ -281,6 +283,13 @@ class IncidentRecord(BaseModel):
         """Why it stopped: what the verb said, or else the engine."""
         said = self.fail_text if self.state == "incident" else None
         return said or self.incident_text or self.reason
+
+    @property
+    def subject(self) -> str:
+        """What it stops: what was asked, or a plain process."""
+        if self.is_plain:
+            return f"plain process {self.process_id}, instance {self.instance_key}"
+        return self.sentence or f"a job without an entry, instance {self.instance_key}"
 
     @classmethod
     def of(cls, trouble: Trouble, links: EngineLinks) -> Self:

@@ -1,7 +1,7 @@
 """Instances that a person has suspended in the engine: one wait each, until they are resumed."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from verbworker.runbook.event import Kind, ParkedToken, Wait
@@ -64,9 +64,9 @@ class Suspensions:
         await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=detail)
         return True
 
-    async def due(self, limit: int) -> list[Suspended]:
-        """Return suspended instances to ask about, those not asked about for longest first; each has a job."""
-        rows = await self._database.fetch(query("suspensions", "ask"), self._engine_id, limit)
+    async def due(self, limit: int, *, unasked_for: timedelta = timedelta(0)) -> list[Suspended]:
+        """Return suspended instances that no worker asked about for so long, the longest first; each has a job."""
+        rows = await self._database.fetch(query("suspensions", "ask"), self._engine_id, limit, unasked_for)
         return [Suspended(**row) for row in rows]
 
     async def resume_gate(self, token_id: UUID) -> None:

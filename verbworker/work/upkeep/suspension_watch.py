@@ -21,7 +21,7 @@ _CONCURRENT_CALLS = 8  # calls of the engine; more would only queue there
 
 
 class SuspensionWatch:
-    """Ends the waits of instances that were resumed. Any number may run concurrently."""
+    """Ends the waits of instances that were resumed. Of any number of workers one asks about an instance."""
 
     def __init__(
         self,
@@ -29,16 +29,20 @@ class SuspensionWatch:
         engine: Engine,
         *,
         timeout: timedelta = timedelta(seconds=60),
-        every: float = 5.0,
+        every: timedelta = timedelta(seconds=5),
     ) -> None:
         self._suspensions = suspensions
         self._engine = engine
         self._timeout_ms = int(timeout / timedelta(milliseconds=1))
-        self.service = PollLoop("suspensions", self.look, every=every)
+        self._every = every
+        self.service = PollLoop("suspensions", self.look, every=every.total_seconds())
 
     async def look(self) -> int:
-        """Ask about each suspended instance once; return 0, so that the next look is at the next tick."""
-        suspended = await self._suspensions.due(_BATCH)
+        """Ask about suspended instances that no worker asked about lately; return 0: the next look is at the next tick.
+
+        Half a period is lately: of two workers one asks, and a worker that runs alone asks at each tick.
+        """
+        suspended = await self._suspensions.due(_BATCH, unasked_for=self._every / 2)
         await self.service.for_each(suspended, _CONCURRENT_CALLS, self._ask)
         return 0
 
