@@ -68,7 +68,7 @@ WHERE instance.instance_key = ANY ($3::bigint[]) AND instance.ended_at IS NULL A
 );
 
 -- name: stalled
--- Instances whose entries stand still although nothing of ours is missing: their jobs may be locked in the engine.
+-- Instances whose entries make no progress although nothing of ours is missing: their jobs may be locked in the engine.
 SELECT instance.instance_key
 FROM verbworker.stall AS noted
 JOIN verbworker.workflow_instance AS instance ON instance.entry_id = noted.entry_id

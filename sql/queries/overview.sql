@@ -22,7 +22,7 @@ SELECT
   page.invocation, page.args, page.asked_by, page.status, page.outcome, page.process_id, page.process_version,
   page.definition_key, page.provenance, page.cancel_requested_at, page.created_at, page.updated_at, page.ended_at,
   steps_done.done, steps_done.repeats,
-  -- A direct verb's outcome is an object; only a string is a name, and `ok` is none.
+  -- A direct verb's outcome is an object; only a string is a name, and `ok` is not one.
   (
     SELECT nullif(told.detail ->> 'outcome', 'ok')
     FROM verbworker.runbook_event AS told

@@ -54,7 +54,7 @@ def check_correlation(
     for name, value in new.items():
         if not KEY_NAME.fits(name):
             raise PermanentContract(
-                f"{name!a} is no name of a correlation key; write it like corr_documents", code="CorrelationName"
+                f"{name!a} is not the name of a correlation key; write it like corr_documents", code="CorrelationName"
             )
         if declared is not None and name not in declared:
             raise PermanentContract(

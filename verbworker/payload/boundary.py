@@ -254,7 +254,7 @@ def _result(verb: Verb, answer: Any) -> Result[Any]:
     result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
     if not isinstance(result.case, verb.model):
         raise PermanentContract(
-            f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
+            f"{verb.name} answered {type(result.case).__name__}; a verb returns a Result or its model",
             code="AnswerInvalid",
         )
     if not isinstance(result.flags, Mapping) or not isinstance(result.correlation, Mapping):

@@ -267,7 +267,7 @@ def gate_without_task(context: Context) -> Iterator[Finding]:
         tasks = [node.id for _, node in process.walk(NodeKind.USER_TASK)]
         for gate in verb.gates.values():
             if gate.task not in tasks:
-                message = f"the gate {gate.name} belongs to {gate.task}, which is no user task of this process"
+                message = f"the gate {gate.name} belongs to {gate.task}, which is not a user task of this process"
                 near = nearest(gate.task, tasks)
                 hint = f"Call the user task {gate.task} instead of {near}" if near else f"Draw a userTask {gate.task}"
                 yield context.at(process.element, message, hint=hint, detail=gate.name)

@@ -91,7 +91,7 @@ def claim(
 def release(
     where: Where, gate: GateName = None, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
 ) -> None:
-    """Release a claimed gate, whoever claimed it."""
+    """Release a claimed gate, even one that another person claimed."""
     settings = config.load(dsn=dsn, tenant=tenant)
     released = run_with_client(settings, lambda client: client.release(where, gate=gate), by=by)
     sentence = f"{released.gate} of entry {released.entry_id} is released"

@@ -117,7 +117,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StatusCode.UNIMPLEMENTED,
         CommandInvalid,
-        advice="What answers at this address does not offer the call: it is no Zeebe gateway, one with gRPC"
+        advice="What answers at this address does not offer the call: it is not a Zeebe gateway, or one with gRPC"
         " switched off, or one older than 8.6.",
     ),
 )

@@ -84,6 +84,6 @@ class Incidents:
         return [task for task in tasks if task.element_instance_key in wanted]
 
     async def find_stalls(self, limit: int) -> list[int]:
-        """Return engine instances whose entries stand still, longest first."""
+        """Return engine instances whose entries make no progress, longest first."""
         rows = await self._database.fetch(query("incidents", "stalled"), self._engine_id, limit)
         return [row["instance_key"] for row in rows]

@@ -123,7 +123,7 @@ class GateJobs:
                 raise StoreConflict("the gate is being moved by another worker")
             gate = await self._book.get_in(connection, earlier.token_id)
         said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        _log.warning("the engine created the task of a gate again under another key", extra=said)
         if gate is not None and gate.verdict is not None:
             await self._teller.again(gate.token_id, job.key, job.lease_token)
 

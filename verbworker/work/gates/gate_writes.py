@@ -23,7 +23,7 @@ _CLOSED = {
     "ended": "the entry has ended",
     "gone": "the process no longer waited there",
     "canceled": "the process withdrew it",
-    "resumed": "the work went on without it",
+    "resumed": "the process continued without it",
 }
 
 
@@ -118,7 +118,7 @@ def require_open(gate: HumanGate | None, token_id: UUID, by: str | None) -> Huma
             f"{gate.gate} of entry {gate.entry_id} is decided: {made.by} said {made.decision!a} at {_moment(made.at)}"
         )
     if gate.closed_at is not None:
-        why = _CLOSED.get(gate.closed_as or "", "it waits no more")
+        why = _CLOSED.get(gate.closed_as or "", "it no longer waits")
         raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
     if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
         raise RequestConflict(

@@ -202,7 +202,7 @@ class UserTaskJobs:
         if gate is not None and gate.verdict is not None:
             await self._book.tell_anew_in(connection, gate.token_id)
         said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        _log.warning("the engine created the task of a gate again under another key", extra=said)
 
     # ---- assigning --------------------------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class JobResults:
         except JobGone:
             # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
-            await self._note(job_key, "failure gone", "the engine has no such job any more")
+            await self._note(job_key, "failure gone", "the engine no longer has the job")
         except LeaseLost as error:
             # The delivery that holds the lease finds the failure in the frame, and reports it or runs the job again.
             metrics.ANSWERS.labels("fail", "fenced").inc()

@@ -101,12 +101,12 @@ class Direct:
         result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
         if not isinstance(result.case, verb.model):
             raise PermanentContract(
-                f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
+                f"{verb.name} answered {type(result.case).__name__}; a verb returns a Result or its model",
                 code="AnswerInvalid",
             )
         outcome = canonical(result.case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False))
         if not await self._runbook.holds_in(connection, taken):
-            raise Fenced("another caller performs this entry now")
+            raise Fenced("another caller is running this entry")
         done = {"verb": verb.name, "outcome": "complete", "runs": taken.epoch}
         await self._runbook.append_in(connection, taken.entry_id, Kind.STEP_COMPLETED, once="step", detail=done)
         detail = {"result": "ok", "outcome": result.outcome}
