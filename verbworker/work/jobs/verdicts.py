@@ -177,6 +177,14 @@ class JobResults:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
         await self._fail(job, epoch, retries, delay, message, sure=lambda: True)
 
+    async def unclaimed(self, job: Job, error: StoreError) -> None:
+        """Hand back a job that the database was away for too long to claim.
+
+        It is not left to the engine's timeout, which a broker may lose. The claim has waited, so this is no hot loop.
+        """
+        _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+        await self.unbegun(job, "the database is away")
+
     async def unbegun(self, job: Job, reason: str) -> None:
         """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
