@@ -117,25 +117,23 @@ FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
 WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
-  AND ($3::text IS NULL OR token.engine_id = $3)
-  AND ($4::bigint IS NULL OR token.job_key = $4 OR token.incident_key = $4)
-  AND ($6::uuid IS NULL OR token.token_id = $6 OR token.entry_id = $6)
+  AND ($3::bigint IS NULL OR token.job_key = $3 OR token.incident_key = $3)
+  AND ($5::uuid IS NULL OR token.token_id = $5 OR token.entry_id = $5)
 UNION ALL
 SELECT
   NULL, frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, 'Waiting for an operator: ' || frame.verb,
   coalesce(frame.popped_at, frame.pushed_at), NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left,
   frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, NULL, NULL, NULL
 FROM verbworker.job_frame AS frame
-WHERE frame.state = 'incident' AND $2::boolean AND $6::uuid IS NULL
-  AND ($3::text IS NULL OR frame.engine_id = $3)
-  AND ($4::bigint IS NULL OR frame.job_key = $4)
+WHERE frame.state = 'incident' AND $2::boolean AND $5::uuid IS NULL
+  AND ($3::bigint IS NULL OR frame.job_key = $3)
   AND NOT EXISTS (
     SELECT 1
     FROM verbworker.workflow_instance AS instance
     WHERE instance.instance_uid = frame.instance_uid
   )
 ORDER BY since
-LIMIT $5;
+LIMIT $4;
 
 -- name: watched
 -- The last event number of some entries, for viewers of these entries.
