@@ -184,7 +184,7 @@ async def open_app(
             *(registry, chosen, frames, executor, job_leases, relay, reaper, _pace(settings)),
             handlers=built.handlers,
             services=(*built.services, sweep.service, stalls.service),
-            serving=Serving(deliveries, executor.give_back_unclaimed),
+            serving=Serving(deliveries, executor.give_back_without_claim),
             abandon=abandon,
         )
         health = None

@@ -141,7 +141,7 @@ class Executor:
                 await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
             except (StoreUnavailable, StoreConflict) as error:
                 span.record_end("database away")
-                await self._returns.unclaimed(job, error)
+                await self._returns.give_back_without_claim(job, error)
             except Exception:
                 span.record_end("bug")
                 _log.exception(
@@ -161,9 +161,9 @@ class Executor:
         """Hand a job that was not started back to the engine at shutdown; it costs no retry."""
         await self._returns.unbegun(job, "the worker is shutting down")
 
-    async def give_back_unclaimed(self, job: Job, error: StoreError) -> None:
+    async def give_back_without_claim(self, job: Job, error: StoreError) -> None:
         """Hand a job back that the database was away for too long to claim."""
-        await self._returns.unclaimed(job, error)
+        await self._returns.give_back_without_claim(job, error)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 

@@ -177,7 +177,7 @@ class JobResults:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
         await self._fail(job, epoch, retries, delay, message, sure=lambda: True)
 
-    async def unclaimed(self, job: Job, error: StoreError) -> None:
+    async def give_back_without_claim(self, job: Job, error: StoreError) -> None:
         """Hand back a job that the database was away for too long to claim.
 
         It is not left to the engine's timeout, which a broker may lose. The claim has waited, so this is no hot loop.
