@@ -108,7 +108,7 @@ WHERE instance.instance_key = ANY ($3::bigint[]) AND instance.ended_at IS NULL A
 );
 
 -- name: claim_stalls
--- Instances whose entries stand still although nothing of ours is missing: their jobs may be locked in the engine. Each
+-- Instances whose entries make no progress although nothing of ours is missing: their jobs may be locked in the engine. Each
 -- is given to one worker, once in a while.
 UPDATE verbworker.stall AS noted
 SET nudged_at = clock_timestamp()

@@ -22,7 +22,7 @@ SELECT
   page.invocation, page.args, page.asked_by, page.status, page.outcome, page.process_id, page.process_version,
   page.definition_key, page.provenance, page.cancel_requested_at, page.created_at, page.updated_at, page.ended_at,
   steps_done.done, steps_done.repeats,
-  -- A direct verb's outcome is an object; only a string is a name, and `ok` is none.
+  -- A direct verb's outcome is an object; only a string is a name, and `ok` is not one.
   (
     SELECT nullif(told.detail ->> 'outcome', 'ok')
     FROM verbworker.runbook_event AS told
@@ -118,9 +118,8 @@ FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
 WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
-  AND ($3::text IS NULL OR token.engine_id = $3)
-  AND ($4::bigint IS NULL OR token.job_key = $4 OR token.incident_key = $4)
-  AND ($6::uuid IS NULL OR token.token_id = $6 OR token.entry_id = $6)
+  AND ($3::bigint IS NULL OR token.job_key = $3 OR token.incident_key = $3)
+  AND ($5::uuid IS NULL OR token.token_id = $5 OR token.entry_id = $5)
 UNION ALL
 SELECT
   incident.incident_id, incident.engine_id, incident.job_key, NULL, incident.element_id,
@@ -132,9 +131,8 @@ SELECT
 FROM verbworker.plain_incident AS incident
 LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = incident.engine_id AND frame.job_key = incident.job_key
 WHERE incident.closed_at IS NULL AND $2::boolean
-  AND ($3::text IS NULL OR incident.engine_id = $3)
-  AND ($4::bigint IS NULL OR incident.job_key = $4 OR incident.incident_key = $4)
-  AND ($6::uuid IS NULL OR incident.incident_id = $6)
+  AND ($3::bigint IS NULL OR incident.job_key = $3 OR incident.incident_key = $3)
+  AND ($5::uuid IS NULL OR incident.incident_id = $5)
 UNION ALL
 SELECT
   NULL, held.engine_id, held.job_key, held.entry_id, held.element_id,
@@ -156,9 +154,8 @@ FROM (
         AND deployment.version = frame.process_version AND deployment.verb <> 'plain'
     ) AS is_plain
   FROM verbworker.job_frame AS frame
-  WHERE frame.state = 'incident' AND $2::boolean AND $6::uuid IS NULL
-    AND ($3::text IS NULL OR frame.engine_id = $3)
-    AND ($4::bigint IS NULL OR frame.job_key = $4)
+  WHERE frame.state = 'incident' AND $2::boolean AND $5::uuid IS NULL
+    AND ($3::bigint IS NULL OR frame.job_key = $3)
     AND NOT EXISTS (
       SELECT 1
       FROM verbworker.workflow_instance AS instance
@@ -171,7 +168,7 @@ FROM (
     )
 ) AS held
 ORDER BY since
-LIMIT $5;
+LIMIT $4;
 
 -- name: watched
 -- The last event number of some entries, for viewers of these entries.

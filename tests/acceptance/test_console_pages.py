@@ -248,7 +248,7 @@ def test_an_entry_is_cancelled_with_a_reason_and_says_so(opened: Site, shared: s
 
     assert (bare.status, done.status, again.status, late.status) == (422, 303, 303, 409)
     assert ("is-cancelled" in text, "ann requested cancellation: a mistake" in text) == (True, True)
-    assert late.sentence.startswith("The entry has ended before: it is cancelled at ")
+    assert late.sentence.startswith("The entry has already ended: it is cancelled at ")
 
 
 # ---- streams --------------------------------------------------------------------------------------------------------

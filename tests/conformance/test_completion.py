@@ -19,7 +19,7 @@ from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.runbook.event import Kind, Wait
-from verbworker.runbook.progress import progress
+from verbworker.runbook.progress import coarse_progress, progress
 
 ON = ("embedded", "zeebe", "zeebe-rest")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
@@ -202,7 +202,7 @@ async def told_progress(book: CaseSetup, entry_id: UUID) -> tuple[str, str]:
     assert deployment is not None
     events, waits = await book.events(entry_id), await book.waits(entry_id)
     found = progress(entry, events, waits, steps=deployment.steps)
-    return found.coarse, found.detailed
+    return coarse_progress(found.status), found.detailed
 
 
 async def set_variables(book: CaseSetup, instance_key: int, variables: dict[str, Any]) -> None:

@@ -366,7 +366,7 @@ async def test_grpc_that_comes_back_is_used_again(
         await engine.facts()
 
     assert len(server.seen) == asked
-    assert changes(caplog) == [CHANGES, "gRPC is there again; jobs and commands go over gRPC"]
+    assert changes(caplog) == [CHANGES, "gRPC is available again; jobs and commands go over gRPC"]
 
 
 # ---- what a cluster offers -------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ async def test_a_command_larger_than_we_send_is_invalid() -> None:
 
 async def test_a_call_that_the_gateway_does_not_offer_is_said_clearly() -> None:
     async with talking() as (engine, _):
-        with pytest.raises(CommandInvalid, match="no Zeebe gateway"):
+        with pytest.raises(CommandInvalid, match="not a Zeebe gateway"):
             await engine.cancel(1)
 
 

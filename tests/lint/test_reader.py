@@ -40,7 +40,7 @@ def test_an_element_knows_line_and_column_of_its_bracket() -> None:
     root = read(b'<a>\n  <b\n id="x">\n</b></a>')
 
     child = root.children[0]
-    assert (child.line, child.column) == (2, 3)
+    assert (child.line, child.place.position.column) == (2, 3)
     assert child.place.end_position == Position(3, 9)
     assert repr(child) == "<b id='x' line=2>"
 

@@ -83,7 +83,7 @@ class Boot:
         cancelling = Cancellation(control, dispatches, engine, every=_EVERY)
         reconciler = Reconciler(control, engine, cancelling, after=RECONCILE_AFTER)
         deliveries = Deliveries(control, engine_id=engine_id, owner=owner, lease=LEASE)
-        self._serving = Serving(deliveries, self._executor.give_back)
+        self._serving = Serving(deliveries, self._executor.give_back_without_claim)
         bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, listener_jobs)
         gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
         desks: list[JobHandler] = [*bridge.handlers(), Completion(REGISTRY, control, listener_jobs, cancelling), gates]

@@ -12,7 +12,7 @@ from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, make_job
 from verbworker.background.poll_loop import running
 from verbworker.engine.protocol import Start, Variables
-from verbworker.errors import EngineUnavailable, JobGone
+from verbworker.errors import EngineUnavailable, JobGone, StoreError
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, Job
 from verbworker.model.weave import CANCEL
 from verbworker.runbook.event import Status
@@ -90,8 +90,8 @@ async def serve(database: Database, engine: CancellingEngine, job: Job) -> bool:
     return await CancelListener(database, engine, cancelling(database, engine)).serve(job)
 
 
-async def unwanted(job: Job, reason: str) -> None:
-    raise AssertionError(f"given back: {reason}")
+async def unwanted(job: Job, error: StoreError) -> None:
+    raise AssertionError(f"given back: {error}")
 
 
 @asynccontextmanager

@@ -362,7 +362,7 @@ async def test_a_decision_that_the_gate_does_not_take_changes_nothing(
         ("fired", "its time was up"),
         ("ended", "the entry has ended"),
         ("gone", "the process no longer waited there"),
-        ("resumed", "the work went on without it"),
+        ("resumed", "the process continued without it"),
     ],
 )
 async def test_a_gate_that_is_closed_says_so(hall: GateSetup, closed_as: str, why: str) -> None:

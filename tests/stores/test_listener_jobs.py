@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -128,7 +129,7 @@ async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Liste
 async def test_a_completion_whose_answer_was_lost_is_over(desk: ListenerSetup) -> None:
     job = await desk.delivery()
     desk.engine.lose_answer("complete")
-    listener = ListenerKind(KIND, desk.listener_jobs, failing(ValueError(), 0))
+    listener = ListenerKind(KIND, partial(desk.listener_jobs.receive, act=failing(ValueError(), 0)))
 
     await listener.serve(job)
     await listener.serve(job)

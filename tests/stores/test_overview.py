@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.entries import StoredEntry
 from tests.support.frames import (
-    ENGINE,
     INCIDENT,
     claimed,
     make_delivery,
@@ -98,14 +97,14 @@ async def test_what_waits_for_an_operator_is_a_held_job_or_one_that_nobody_knows
         await frames.pop_incident(await claimed(frames, make_delivery(make_job(2))), INCIDENT)
     mine = await overview.troubles("default", without_entry=False)
     everything = await overview.troubles("default", without_entry=True)
-    one = await overview.trouble("default", ENGINE, 1, without_entry=False)
+    one = await overview.find_troubles("default", where=None, key=1, without_entry=False)
 
     assert [(trouble.job_key, trouble.entry_id, trouble.fail_code) for trouble in mine] == [
         (1, book.entry_id, INCIDENT.code)
     ]
     assert {trouble.job_key for trouble in everything} == {1, 2}
-    assert one == mine[0]
-    assert await overview.trouble("default", ENGINE, 2, without_entry=False) is None
+    assert one == mine
+    assert await overview.find_troubles("default", where=None, key=2, without_entry=False) == []
     assert await overview.troubles("globex", without_entry=False) == []
 
 

@@ -434,7 +434,7 @@ async def test_a_verb_that_ignores_its_end_is_named(dsn: str, caplog: pytest.Log
         await running
         over = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
 
-    said = [record for record in caplog.records if "does not end" in record.getMessage()]
+    said = [record for record in caplog.records if "past its time limit" in record.getMessage()]
     assert (named.number, named.late, named.word) == (1, 1, "desk.act")
     assert over.number == 0
     assert len(said) == 1

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -19,7 +20,7 @@ from tests.support.undoing import house
 from verblint.contracts.contract import Gate
 from verblint.names import COMPENSATE
 from verbworker.engine.protocol import Ask, Start
-from verbworker.errors import StoreUnavailable
+from verbworker.errors import StoreError, StoreUnavailable
 from verbworker.job import failpoint
 from verbworker.job.failpoint import Point
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
@@ -185,8 +186,8 @@ async def test_a_database_that_is_away_is_waited_for(database: Database) -> None
     deliveries, desk = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
     deliveries.left = 2
 
-    async def give_back(job: Job, reason: str) -> None:
-        raise AssertionError(reason)
+    async def give_back(job: Job, error: StoreError) -> None:
+        raise AssertionError(error)
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(deliveries.run())
@@ -199,13 +200,13 @@ async def test_a_database_that_is_away_is_waited_for(database: Database) -> None
 async def test_a_job_is_given_back_when_the_database_stays_away(database: Database) -> None:
     given: list[tuple[int, str]] = []
 
-    async def give_back(job: Job, reason: str) -> None:
-        given.append((job.key, reason))
+    async def give_back(job: Job, error: StoreError) -> None:
+        given.append((job.key, str(error)))
 
     deliveries, desk = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
     await Serving(deliveries, give_back).serve(desk, make_job(type=KIND, timeout_ms=0))
 
-    assert (given, desk.served) == ([(1, "the database is away")], [])
+    assert (given, desk.served) == ([(1, "away")], [])
 
 
 async def test_a_row_that_is_refused_keeps_no_job_from_being_served(database: Database) -> None:
@@ -275,7 +276,7 @@ async def test_a_listener_job_that_was_not_answered_is_served_elsewhere_without_
     database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs], error: BaseException
 ) -> None:
     _, engine, listener_jobs = listening
-    desk = ListenerKind(KIND, listener_jobs, acting(error))
+    desk = ListenerKind(KIND, partial(listener_jobs.receive, act=acting(error)))
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (around, _):
         with suppress(Crash):

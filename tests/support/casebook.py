@@ -13,11 +13,11 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from tests.support.eventually import eventually
+from tests.support.flags import flag_contract
 from tests.support.rig import PATIENCE_MS, Heard
 from tests.support.rig import opened as opened_rig
 from tests.support.start_router import TENANT, asking, counter
 from verblint.contracts.contract import Argument, Flag, FlagType, Gate
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -95,7 +95,7 @@ def case_registry(domain: str, message: str) -> Registry:
             messages={message: "corr_case"},
             gates={"review": Gate("review", "review", ("yes", "no"), "reviewer")},
             sub_verbs=(f"{domain}.first", f"{domain}.second"),
-            flag_contract=FlagContract.of([Flag("orch_first", FlagType.BOOLEAN, False)]),
+            flag_contract=flag_contract(Flag("orch_first", FlagType.BOOLEAN, False)),
         )
     )
 

@@ -5,10 +5,10 @@ from hashlib import sha256
 
 from pydantic import BaseModel
 
+from tests.support.flags import flag_contract
 from tests.support.rig import Rig
 from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -99,7 +99,7 @@ def profiled_registry(domain: str, office: VerbRecorder, *, mode: str = "externa
         sub_verbs=(f"{domain}.ask", f"{domain}.settle"),
         correlation={"corr_answer": "${state.asked.reference}"},
         messages={f"{domain}.answered": "corr_answer"},
-        flag_contract=FlagContract.of([Flag("orch_again", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_again", FlagType.BOOLEAN, False)),
         policy="patient",
     )
     return verbs.declare(workflow, policies=[PATIENT]).check()

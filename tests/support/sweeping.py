@@ -54,7 +54,7 @@ async def serving(
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(deliveries.run())
         try:
-            yield Serving(deliveries, returns.unbegun), deliveries
+            yield Serving(deliveries, returns.give_back_without_claim), deliveries
         finally:
             running.cancel()
 

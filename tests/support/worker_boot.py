@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.flags import flag_contract
 from tests.support.ledger import Account
 from tests.support.start import Begun, begin
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
@@ -161,7 +161,7 @@ def one_verb(function: Callable[..., Any], *, policy: Policy = QUICK, **options:
         schema="desk.run/v1",
         sub_verbs=(VERB, OTHER),
         policies={VERB: policy.name},
-        flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_done", FlagType.BOOLEAN, False)),
     )
     return verbs.declare(workflow, policies=[policy]).check()
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
-from verbworker.engine.embedded.kernel.commands import Begin, NothingThere
+from verbworker.engine.embedded.kernel.commands import Begin, NothingThere, Resolve
 from verbworker.engine.embedded.kernel.state import dump_state
 from verbworker.errors import CommandInvalid
 from verbworker.stores.embedded.tokens import Opening, new_instance
@@ -427,3 +427,65 @@ def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.M
 
     assert dump_state(turn.state) == before
     assert turn.change.jobs == {}
+
+
+def test_a_model_that_moves_for_ever_is_stopped() -> None:
+    drawing = Drawing().start().gateway("exclusive", "x", "y").flow("begin", "x", "y", "x")
+
+    with pytest.raises(NothingThere, match="moves for ever"):
+        Game(drawing).begin()
+
+
+def test_a_listener_cannot_throw_an_error() -> None:
+    drawing = Drawing().start().task("a", listeners=listeners(("start", "first"))).end().flow("begin", "a", "end")
+    game = Game(drawing).begin()
+
+    with pytest.raises(NothingThere, match="throws no error"):
+        game.throw("first", "E")
+
+
+def test_an_incident_is_resolved_once() -> None:
+    game = Game(line()).begin().exhaust("a")
+    (incident,) = game.state.incidents
+    game.resolve()
+
+    with pytest.raises(NothingThere, match="no such incident"):
+        game.tell(Resolve(incident))
+
+
+def test_a_message_at_the_edge_of_a_task_may_come_again_if_it_interrupts_nothing() -> None:
+    drawing = Drawing().start().task("a").boundary("edge", "a", message="news", interrupting=False).task("b").end()
+    drawing.flow("begin", "a", "end").flow("edge", "b", "end", id="")
+    game = Game(drawing).begin(corr_key="k").deliver("edge").deliver("edge")
+
+    assert game.open_jobs() == ["a", "b", "b"]
+
+
+def test_an_error_that_nothing_catches_is_an_incident_at_its_end_event() -> None:
+    drawing = Drawing().start().task("a").error_end("bad", "E7").flow("begin", "a", "bad")
+    game = Game(drawing).begin().complete("a")
+
+    (incident,) = game.state.incidents.values()
+    assert (incident.kind, incident.message) == ("UNHANDLED_ERROR_EVENT", "nothing catches the error 'E7'")
+
+
+def test_a_termination_ends_an_undo_under_way_with_the_event_that_asked_for_it() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork").task("a").compensated("a", "not_a").compensate("undo")
+    drawing.end().task("b").terminate_end("stop").flow("begin", "fork").flow("fork", "a", "undo", "end")
+    game = Game(drawing.flow("fork", "b", "stop")).begin().complete("a")
+    assert game.open_jobs() == ["b", "not_a"]
+
+    game.complete("b")
+
+    assert (game.ended, game.open_jobs(), game.state.tokens) == ("completed", [], {})
+
+
+def test_a_termination_forgets_incidents_and_half_joined_branches() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork", "join").task("a").task("b").task("c").terminate_end("stop")
+    drawing.end().flow("begin", "fork").flow("fork", "a", "join", "end").flow("fork", "b", "join")
+    game = Game(drawing.flow("fork", "c", "stop")).begin().complete("a").exhaust("b")
+    assert (len(game.state.incidents), len(game.state.arrivals)) == (1, 1)
+
+    game.complete("c")
+
+    assert (game.ended, game.state.incidents, game.state.arrivals) == ("completed", {}, {})

@@ -174,7 +174,7 @@ def test_an_outage_is_one_sentence_however_many_services_and_jobs_wait() -> None
 
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["message"] for line in lines] == [
-        "Postgres does not answer; work goes on when it does",
+        "Postgres does not answer; work continues when it does",
         "Postgres answers again",
         "service is waiting",
     ]

@@ -76,7 +76,7 @@ def test_field_names_are_exact_and_a_near_miss_is_told(name: str, meant: str) ->
     fields = {key: value for key, value in NEEDED.items() if key != meant}
     error = refused({**fields, name: "x"})
 
-    assert error.fields == {meant: "is missing", name: f"is no field of a message; did you mean {meant}?"}
+    assert error.fields == {meant: "is missing", name: f"is not a field of a message; did you mean {meant}?"}
 
 
 @pytest.mark.parametrize(

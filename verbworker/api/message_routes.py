@@ -47,7 +47,7 @@ class AcceptedMessage(BaseModel):
 
 
 class DeliveredMessage(BaseModel):
-    """What became of a message that was to be delivered immediately; `error` says why it was not."""
+    """What became of a message that was to be delivered immediately; `error` is the reason if it was not."""
 
     message_id: str
     delivered: bool

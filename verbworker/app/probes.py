@@ -63,7 +63,7 @@ class WorkerProbes:
 
 
 async def _answer(question: Callable[[], Awaitable[object]]) -> str | None:
-    """Return what a question says is wrong, or why it has no answer; answers other than words are good news."""
+    """Return the problem that a probe reports, or why it did not answer; None if all is well."""
     try:
         async with asyncio.timeout(_LONGEST_ANSWER_S):
             answer = await question()

@@ -226,7 +226,7 @@ def load(**overrides: object) -> Settings:
 
 
 def unknown_settings(environment: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each variable that looks like a setting and is none: it may be mistyped."""
+    """Return a sentence for each variable that looks like a setting but is not one: it may be mistyped."""
     known = [name.upper() for name in Settings.model_fields]
     found = []
     for name, value in sorted(environment.items()):

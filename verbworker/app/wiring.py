@@ -45,6 +45,9 @@ _log = logging.getLogger(__name__)
 
 _MOST_VERB_CONNECTIONS = 64  # Postgres allows 100 by default, and other processes need some
 _MOST_THREADS = 256  # each has its own stack; further sync calls wait for a free thread
+# For statements that find rows by key. What is off is not forbidden but priced beyond measure, and a plan of such a
+# price would be compiled, hence no JIT.
+_KEYED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
 _UNTIL_TIMED_OUT = timedelta(seconds=1)  # lets a verb's own timeout fire before the server's
 
 
@@ -181,7 +184,7 @@ async def open_app(
             *(registry, chosen, frames, executor, job_leases, relay, reaper, _pace(settings)),
             handlers=built.handlers,
             services=(*built.services, sweep.service, stalls.service),
-            serving=Serving(deliveries, executor.give_back),
+            serving=Serving(deliveries, executor.give_back_without_claim),
             abandon=abandon,
         )
         health = None
@@ -199,13 +202,7 @@ def control_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.control_connections,
-        # What may not be used is priced beyond measure, which would have every such plan compiled.
-        settings={
-            "enable_seqscan": "off",
-            "enable_bitmapscan": "off",
-            "plan_cache_mode": "force_generic_plan",
-            "jit": "off",
-        },
+        settings=_KEYED,
         name="control",
         own=True,
     )
@@ -216,14 +213,7 @@ def engine_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.engine_connections,
-        settings={
-            "enable_seqscan": "off",
-            "enable_bitmapscan": "off",
-            "enable_hashjoin": "off",
-            "enable_mergejoin": "off",
-            "plan_cache_mode": "force_generic_plan",
-            "jit": "off",
-        },
+        settings={**_KEYED, "enable_hashjoin": "off", "enable_mergejoin": "off"},
         name="engine",
         own=True,
     )

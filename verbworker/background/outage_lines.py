@@ -33,7 +33,7 @@ class OutageLines(logging.Filter):
         if said_at is not None and record.created - said_at < _SAY_EVERY:
             return False
         self._said_at[name] = record.created
-        return _reword(record, f"{name} does not answer; work goes on when it does")
+        return _reword(record, f"{name} does not answer; work continues when it does")
 
     def _ends(self, record: logging.LogRecord, name: str) -> bool:
         if self._said_at.pop(name, None) is None:

@@ -208,7 +208,7 @@ class Client:
         Repeating a request has no effect. Raises `NotFound`, or `RequestConflict` if it ended otherwise before.
         """
         resources = self.resources
-        # Withdrawing a start needs no engine id: an instance has one row, in whatever engine.
+        # Withdrawing a start needs no engine id: an instance has one row, in one engine.
         dispatches = Dispatches(resources.database, engine_id="", owner=resources.owner)
         entry = await Cancellation(resources.database, dispatches).cancel(
             await self._entry_id(entry_id), tenant_id=self.tenant, by=by or self.by, reason=reason

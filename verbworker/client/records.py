@@ -23,7 +23,7 @@ def _hexadecimal(value: object) -> object:
 
 
 class EntryRecord(BaseModel):
-    """One entry of the runbook: what was asked, and how it stands."""
+    """One entry of the runbook: what was requested, and its state."""
 
     model_config = _LOOK
 
@@ -315,7 +315,7 @@ class StoryLine(BaseModel):
 
 
 class PositionRecord(BaseModel):
-    """A place where an entry stands in its model, as the engine sees it."""
+    """A place where an entry is in its model, as the engine sees it."""
 
     model_config = _LOOK
 

@@ -145,7 +145,7 @@ class SyncEntryHandle:
             yield events
 
     def positions(self) -> list[PositionRecord]:
-        """Return where the entry stands in its model: see `EntryHandle.positions`."""
+        """Return where the entry is in its model: see `EntryHandle.positions`."""
         return self._thread.call(self._handle.positions)
 
     def wait(self, *, timeout: float | None = None) -> EntryRecord:

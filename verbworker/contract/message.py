@@ -153,7 +153,7 @@ def _misfit(problem: Any) -> tuple[str, str]:
 def _unknown(name: str) -> str:
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     near = get_close_matches(snake, Message.model_fields, n=1)
-    return f"is no field of a message; did you mean {near[0]}?" if near else "is no field of a message"
+    return f"is not a field of a message; did you mean {near[0]}?" if near else "is not a field of a message"
 
 
 def engine_message_id(tenant_id: str, message_id: str, generation: int) -> str:

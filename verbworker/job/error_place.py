@@ -93,7 +93,7 @@ def _is_library(name: str) -> bool:
 
 
 def _short_name(frame: FrameType) -> str:
-    """Return a file's name from its package on: where it is installed concerns nobody else."""
+    """Return a file's name from its package on: where it is installed is private."""
     path = PurePath(frame.f_code.co_filename)
     module = str(frame.f_globals.get("__name__", ""))
     parts = module.count(".") + (2 if path.stem == "__init__" else 1)

@@ -19,11 +19,6 @@ class Progress:
     stalls: tuple[str, ...] = ()
 
     @property
-    def coarse(self) -> str:
-        """Return in progress, parked or done, without how it ended."""
-        return coarse_progress(self.status)
-
-    @property
     def detailed(self) -> str:
         """Return for example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
         so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"

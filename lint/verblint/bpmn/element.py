@@ -247,11 +247,6 @@ class Element:
         return self.place.position.line
 
     @property
-    def column(self) -> int:
-        """The column of the opening angle bracket."""
-        return self.place.position.column
-
-    @property
     def place(self) -> Place:
         """The start tag."""
         return Place(self, self.start, self.tag_end)

@@ -7,7 +7,21 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
 from verbworker.cli.client_runs import run_with_client
-from verbworker.cli.shared_options import ANY_ID, By, Dsn, EngineId, Json, Limit, Reason, Tenant, id_or_beginning
+from verbworker.cli.shared_options import (
+    ANY_ID,
+    AsNew,
+    AsNewConfirmed,
+    By,
+    Dsn,
+    EngineId,
+    Json,
+    Limit,
+    Reason,
+    Retries,
+    Tenant,
+    confirm_as_new,
+    id_or_beginning,
+)
 from verbworker.client.records import IncidentDetail, IncidentRecord
 
 app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
@@ -53,11 +67,9 @@ def resolve(
     where: Where,
     reason: Reason,
     by: By = "",
-    retries: Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")] = 3,
-    as_new: Annotated[
-        bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --as-new.")] = False,
+    retries: Retries = 3,
+    as_new: AsNew = False,
+    yes: AsNewConfirmed = False,
     tenant: Tenant = None,
     dsn: Dsn = None,
     engine_id: EngineId = None,
@@ -66,7 +78,7 @@ def resolve(
     """Resolve an incident: its job gets retries, and the engine tries again. Exits 1 if the engine refuses."""
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
     if as_new and not yes:
-        typer.confirm("The job's external effect may happen a second time. Resolve it as new?", abort=True)
+        confirm_as_new("Resolve it as new?")
     with busy("resolving"):
         done = run_with_client(
             settings,

@@ -138,7 +138,7 @@ def leave(code: int = 0, sentence: str | None = None) -> None:
 
 def _abandon(runs: int, bug: VerbworkerError | None) -> None:
     """End the process although verbs still run; another worker takes their jobs over when their leases end."""
-    _log.error("ended without runs that ignore their cancellation", extra={"runs": runs})
+    _log.error("ended; some runs ignored their cancellation", extra={"runs": runs})
     _end_now(0 if bug is None else exit_code(bug), None if bug is None else str(bug))
 
 

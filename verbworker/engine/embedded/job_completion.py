@@ -1,4 +1,4 @@
-"""The completion of a job in somebody else's transaction: a verb's effect, its verdict and the token move together."""
+"""The completion of a job in another transaction: a verb's effect, its verdict and the token move together."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _TIMERS = 100  # fired per round
 _SWEPT = 1000  # rows per statement, so that none takes long
 _LONGEST_REST = 0.5  # a timer that another process sets is found by then
-_SWEEP = 10.0  # seconds; nobody waits for what it removes
+_SWEEP = 10.0  # seconds; nothing waits for what it removes
 
 
 class EngineTimers:

@@ -295,7 +295,7 @@ class ZeebeEngine:
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:
         # Old ones too: Zeebe 8.6.0 may have lost their timeout. A worker that got the job meanwhile finishes its run
-        # all the same, and its frame turns away whoever gets the job next.
+        # all the same, and its frame turns away the next worker that gets the job.
         async with asyncio.TaskGroup() as tasks:
             for job in jobs:
                 tasks.create_task(self._give_back_one(job))

@@ -70,7 +70,7 @@ class ClusterOffers:
         if not self._client.has_address:
             return Offer(False, "ZEEBE_REST_ADDRESS is not set")
         try:
-            await self._client.call("GET", "/topology", what="a look at REST", timeout_s=_LOOK_S)
+            await self._client.call("GET", "/topology", what="the check of REST", timeout_s=_LOOK_S)
         except AccessDenied as denied:
             return Offer(True, str(denied))
         except EngineError as error:

@@ -112,7 +112,7 @@ class RestGateway:
         body = {"activateInstructions": [{"elementId": _NO_ELEMENT}]}
         path = f"/process-instances/{instance_key}/modification"
         try:
-            await self._client.call("POST", path, body, what="a look at an instance", timeout_s=timeout_s)
+            await self._client.call("POST", path, body, what="the check of an instance", timeout_s=timeout_s)
         except JobGone:
             raise
         except CommandInvalid as refused:

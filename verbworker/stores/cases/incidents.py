@@ -94,6 +94,6 @@ class Incidents:
         return [task for task in tasks if task.element_instance_key in wanted]
 
     async def claim_stalls(self, limit: int, *, between: timedelta) -> list[int]:
-        """Return engine instances whose entries stand still, longest first, each once in a while to one worker."""
+        """Return engine instances whose entries make no progress, longest first, each once in a while to one worker."""
         rows = await self._database.fetch(query("incidents", "claim_stalls"), self._engine_id, limit, between)
         return [row["instance_key"] for row in rows]

@@ -159,23 +159,14 @@ class Overview:
 
     async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
         """Return what waits for an operator, longest first; with `without_entry` also what belongs to no entry."""
-        rows = await self._database.fetch(
-            query("overview", "troubles"), tenant_id, without_entry, None, None, limit, None
-        )
+        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, without_entry, None, limit, None)
         return [Trouble(**row) for row in rows]
-
-    async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, without_entry: bool) -> Trouble | None:
-        """Return one of them while it waits."""
-        rows = await self._database.fetch(
-            query("overview", "troubles"), tenant_id, without_entry, engine_id, job_key, 1, None
-        )
-        return Trouble(**rows[0]) if rows else None
 
     async def find_troubles(
         self, tenant_id: str, *, where: UUID | None, key: int | None, without_entry: bool, limit: int = 10
     ) -> list[Trouble]:
         """Return those that an incident's or an entry's id names, or the key of a job or an incident."""
-        wanted = tenant_id, without_entry, None, key, limit, where
+        wanted = tenant_id, without_entry, key, limit, where
         return [Trouble(**row) for row in await self._database.fetch(query("overview", "troubles"), *wanted)]
 
     async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:

@@ -180,7 +180,7 @@ class Feed:
         self._troubles[loop] = f"{kind} at {file}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
         said = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
-        _log.error("feed failed with an unexpected error; it goes on", extra=said, exc_info=error)
+        _log.error("feed failed with an unexpected error; it continues", extra=said, exc_info=error)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -252,7 +252,7 @@ class Worker:
 
     async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
         self._draining = True
-        _log.info("draining", extra={"in_flight": len(self._running)})
+        _log.info("draining", extra={"in_flight": self.in_flight})
         for feed in self._feeds:
             feed.stop()
         if feeds:

@@ -10,12 +10,11 @@ from verblint.contracts.contract import Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine
-from verbworker.errors import PermanentContract, StoreConflict
+from verbworker.errors import PermanentContract
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.gates import Earlier, GateStore, Silent
-from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Definition, Deployments
 from verbworker.work.gates.decide import Teller
@@ -57,7 +56,6 @@ class GateJobs:
         self._engine = engine
         self._database = database
         self._book = GateStore(database)
-        self._runbook = Runbook(database)
         self._writes = GateWrites(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._visits = VisitIdentity(self._deployments)
@@ -98,18 +96,12 @@ class GateJobs:
         if earlier is not None:
             return await self._move(job, token, earlier)
         async with self._database.transaction() as connection:
-            token_id, is_new = await self._runbook.park_in(connection, token)
-            standing = None if is_new else await self._book.get_in(connection, token_id)
-            verdict = None if standing is None else standing.verdict
-            is_ours = standing is not None and standing.entry_id == token.entry_id
-            is_back = is_ours and verdict is None and await self._book.reopen_in(connection, token_id)
-            if is_new or is_back:
-                await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
-        if verdict is not None:
-            await self._teller.again(token_id, job.key, job.lease_token)
-        elif is_new or is_back:
+            parked = await self._writes.park_in(connection, job, token)
+        if parked.is_decided:
+            await self._teller.again(parked.token_id, job.key, job.lease_token)
+        elif parked.is_opened:
             # Its timer may have fired before we parked: that event found nothing to close.
-            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
+            gate_now = Silent(parked.token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
             await self._teller.probe(gate_now, job.timeout_ms, job.lease_token)
         else:
             await self._jobs.extend(job, job.timeout_ms)
@@ -119,13 +111,9 @@ class GateJobs:
         if not await has_job(self._engine, job):
             return  # a late delivery of the task that was lost
         async with self._database.transaction() as connection:
-            if not await self._book.move_in(connection, earlier, token):
-                raise StoreConflict("the gate is being moved by another worker")
-            gate = await self._book.get_in(connection, earlier.token_id)
-        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
-        if gate is not None and gate.verdict is not None:
-            await self._teller.again(gate.token_id, job.key, job.lease_token)
+            is_decided = await self._writes.move_in(connection, job, earlier, token)
+        if is_decided:
+            await self._teller.again(earlier.token_id, job.key, job.lease_token)
 
 
 def gate_of(job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:

@@ -6,8 +6,8 @@ task list, `canceling` closes the gate. The engine waits for each answer; `compl
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 from verbworker.contract.registry import Registry
@@ -17,7 +17,6 @@ from verbworker.errors import (
     NotFound,
     PermanentContract,
     RequestConflict,
-    StoreConflict,
     TransientInfrastructure,
 )
 from verbworker.job.frame import InstanceFacts
@@ -49,10 +48,9 @@ from verbworker.work.listeners.job_handler import (
     JobVisit,
     ListenerJobs,
     ListenerKind,
-    is_late,
     with_texts,
 )
-from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
@@ -61,22 +59,6 @@ _IDENTITY = (ENTRY_ID, INSTANCE_UID, TENANT_ID)
 
 Change = Callable[[Connection, Job, HumanGate | None], Awaitable[bool]]
 """Applies a change of a task to its gate; returns whether it brought the decision. Raises what is denied."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskListenerKind:
-    """The handler of one event of native user tasks."""
-
-    type: str
-    tasks: "UserTaskJobs"
-    change: Change
-    concurrency: int = 16
-    timeout: timedelta | None = None
-    variables: tuple[str, ...] = _IDENTITY
-
-    async def serve(self, job: Job) -> bool:
-        """Serve one delivery; return False if it must be redelivered."""
-        return await self.tasks.serve(job, self.change)
 
 
 class UserTaskJobs:
@@ -109,12 +91,13 @@ class UserTaskJobs:
 
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all task listeners."""
-        told = (*_IDENTITY, DECISION, REASON)
+        create = partial(self._listener_jobs.receive, act=self.open)
+        decision = (*_IDENTITY, DECISION, REASON)
         return [
-            ListenerKind(CREATING, self._listener_jobs, self.open, variables=with_texts(self._registry)),
-            TaskListenerKind(ASSIGNING, self, self.assign),
-            TaskListenerKind(COMPLETING, self, self.decide, variables=told),
-            TaskListenerKind(CANCELING, self, self.withdraw),
+            ListenerKind(CREATING, create, variables=with_texts(self._registry)),
+            ListenerKind(ASSIGNING, partial(self.serve, change=self.assign), variables=_IDENTITY),
+            ListenerKind(COMPLETING, partial(self.serve, change=self.decide), variables=decision),
+            ListenerKind(CANCELING, partial(self.serve, change=self.withdraw), variables=_IDENTITY),
         ]
 
     async def serve(self, job: Job, change: Change) -> bool:
@@ -127,8 +110,7 @@ class UserTaskJobs:
         return await self._jobs.serve(job, partial(self._settle, job, change), refuse=deny)
 
     async def _settle(self, job: Job, change: Change) -> bool:
-        # A worker that was suspended may have a job that the engine lost meanwhile, with the change it asks about.
-        if is_late(job) and not await has_job(self._engine, job):
+        if await self._jobs.is_lost(job):
             return True
         try:
             async with self._database.transaction() as connection:
@@ -182,27 +164,17 @@ class UserTaskJobs:
         return True
 
     async def _park(self, connection: Connection, job: Job, token: ParkedToken) -> None:
-        token_id, is_new = await self._runbook.park_in(connection, token)
-        standing = None if is_new else await self._book.get_in(connection, token_id)
-        is_ours = standing is not None and standing.entry_id == token.entry_id
-        is_decided = standing is not None and standing.verdict is not None
-        is_back = is_ours and not is_decided and await self._book.reopen_in(connection, token_id)
-        await self._book.name_task_in(connection, token_id, _task_key(job))
-        if is_decided:
-            await self._book.tell_anew_in(connection, token_id)
-        elif is_new or is_back:
-            await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
+        parked = await self._writes.park_in(connection, job, token)
+        await self._book.name_task_in(connection, parked.token_id, _task_key(job))
+        if parked.is_decided:
+            await self._book.tell_anew_in(connection, parked.token_id)
 
     async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: Earlier) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
-        if not await self._book.move_in(connection, earlier, token):
-            raise StoreConflict("the gate is being moved by another worker")
+        is_decided = await self._writes.move_in(connection, job, earlier, token)
         await self._book.name_task_in(connection, earlier.token_id, _task_key(job))
-        gate = await self._book.get_in(connection, earlier.token_id)
-        if gate is not None and gate.verdict is not None:
-            await self._book.tell_anew_in(connection, gate.token_id)
-        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        if is_decided:
+            await self._book.tell_anew_in(connection, earlier.token_id)
 
     # ---- assigning --------------------------------------------------------------------------------------------------
 

@@ -177,6 +177,14 @@ class JobResults:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
         await self._fail(job, epoch, retries, delay, message, sure=lambda: True)
 
+    async def give_back_without_claim(self, job: Job, error: StoreError) -> None:
+        """Hand back a job that the database was away for too long to claim.
+
+        It is not left to the engine's timeout, which a broker may lose. The claim has waited, so this is no hot loop.
+        """
+        _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+        await self.unbegun(job, "the database is away")
+
     async def unbegun(self, job: Job, reason: str) -> None:
         """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
@@ -210,7 +218,7 @@ class JobResults:
         except JobGone:
             # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
-            await self._note(job_key, "failure gone", "the engine has no such job any more")
+            await self._note(job_key, "failure gone", "the engine no longer has the job")
         except LeaseLost as error:
             # The delivery that holds the lease finds the failure in the frame, and reports it or runs the job again.
             metrics.ANSWERS.labels("fail", "fenced").inc()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from verbworker.contract.registry import Registry
@@ -40,8 +41,9 @@ class Bridge:
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all listeners except the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.record_boundary, START: self.start}
-        parking = ListenerKind(PARK, self._listener_jobs, self.park, variables=with_texts(self._registry))
-        return [parking, *(ListenerKind(kind, self._listener_jobs, act) for kind, act in served.items())]
+        receive = self._listener_jobs.receive
+        parking = ListenerKind(PARK, partial(receive, act=self.park), variables=with_texts(self._registry))
+        return [parking, *(ListenerKind(kind, partial(receive, act=act)) for kind, act in served.items())]
 
     async def park(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the engine is about to wait."""

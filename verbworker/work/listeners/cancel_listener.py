@@ -15,9 +15,8 @@ from verbworker.model.weave import CANCEL
 from verbworker.payload.boundary import JobVariables
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
-from verbworker.work.listeners.job_handler import InternalJobs, is_late
+from verbworker.work.listeners.job_handler import InternalJobs
 from verbworker.work.starts.cancel import Cancellation
-from verbworker.work.starts.duplicate_instances import has_job
 
 _WHY = "cancelled in the engine"
 
@@ -41,8 +40,7 @@ class CancelListener:
         return await self._jobs.serve(job, partial(self._end, job), refuse=partial(self._complete, job))
 
     async def _end(self, job: Job) -> bool:
-        # A worker that was suspended may have a job that the engine lost meanwhile, with the cancellation.
-        if is_late(job) and not await has_job(self._engine, job):
+        if await self._jobs.is_lost(job):
             return True
         uid = JobVariables.of(job).instance_uid
         known = None if uid is None else await self._instances.facts(uid)

@@ -171,4 +171,4 @@ def _describe_end(entry: Entry, asked: Mapping[str, Any] | None) -> str:
         if asked is None or entry.status is not Status.CANCELLED
         else f", asked for by {asked['by']}: {asked['reason']}"
     )
-    return f"the entry has ended before: it is {entry.status}{at}{by}"
+    return f"the entry has already ended: it is {entry.status}{at}{by}"

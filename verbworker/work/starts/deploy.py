@@ -110,7 +110,7 @@ class Deploy:
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
         if deployed is None:
-            raise EngineError(f"the engine took {resource.name} and did not say which version it became")
+            raise EngineError(f"the engine took {resource.name} and did not report its version")
         is_new = await self._deployments.record(
             deployed, woven, resource=ready.name, authored_sha256=ready.authored_sha256, by=by
         )

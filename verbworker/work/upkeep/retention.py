@@ -75,13 +75,13 @@ RULES: tuple[RetentionRule, ...] = (
         "frame_conflict", ("verbworker.frame_conflict",), "keep_frame_conflicts", "deliveries under a foreign key"
     ),
     RetentionRule(
-        "worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers not seen any more"
+        "worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers that are no longer seen"
     ),
     RetentionRule(
         "payload",
         ("verbworker.payload_head", "verbworker.payload_version"),
         "keep_payloads",
-        "payloads of ended cases, and their frames that never came to an end",
+        "payloads of ended cases, and their frames that never finished",
         200,
     ),
     RetentionRule(

@@ -32,7 +32,7 @@ _BATCH = 100
 _CONCURRENT_REPORTS = 16  # calls of the engine; more would only queue there
 # More than any set of workers has in progress; beyond it the oldest leases come first.
 _MOST_OPEN = 10_000
-_ASK_EVERY_S = 60.0  # what it asks about stands still anyway
+_ASK_EVERY_S = 60.0  # what it asks about makes no progress anyway
 _ENGINE_AWAY = timedelta(seconds=5)  # long enough not to press an engine that restarts
 # The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
 _NOT_ACTIVE = timedelta(minutes=5)
@@ -195,7 +195,7 @@ class Sweep:
         return len(closed)
 
     async def _close(self, engine_id: str, job_key: int, epoch: int) -> None:
-        text = "the engine has no such job any more"
+        text = "the engine no longer has the job"
         if await self._frames.close(job_key, epoch, code="JobGone", message=text, engine_id=engine_id):
             _log.info("frame closed: the engine has no such job", extra={"engine_id": engine_id, "job_key": job_key})
 

@@ -55,7 +55,7 @@ class _Run:
                 self._fire(wait, variables)
             case commands.Resolve(incident):
                 self._resolve(incident)
-            case commands.Cancel():
+            case commands.Cancel():  # pragma: no branch  # there is no other command
                 self._cancel()
         self._drain()
 
@@ -184,7 +184,7 @@ class _Run:
                     self._terminate(other)
                 self._forget_arrivals(token.parent)
                 self._leave(token)
-            case Action.COMPENSATE:
+            case Action.COMPENSATE:  # pragma: no branch  # there is no other action
                 self._undo(token, node)
 
     def _leave(self, token: Token) -> None:
@@ -259,7 +259,7 @@ class _Run:
         match node.wait:
             case TimerWait():
                 self._set_timer(token, node, node.wait)
-            case MessageWait(name, variable):
+            case MessageWait(name, variable):  # pragma: no branch  # there is no other wait
                 key = conditions.correlation_key(variable, self.state.variables)
                 wait = TokenWait(self._key(), token.key, node.id, message=name, correlation_key=key)
                 self.state.waits[wait.key] = wait
