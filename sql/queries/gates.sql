@@ -2,7 +2,7 @@
 -- The gates of a tenant, those that wait longest first: the open ones, or all of them with their results.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
-  token.user_task_key, token.engine_assignee, token.assign_trouble, token.instance_key,
+  token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
@@ -21,7 +21,7 @@ LIMIT $5;
 -- One gate of a tenant, open or closed.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
-  token.user_task_key, token.engine_assignee, token.assign_trouble, token.instance_key,
+  token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer

@@ -60,7 +60,7 @@ async def test_an_instance_that_the_engine_lost_can_be_cancelled(database: Datab
     assert entry.status is Status.CANCELLED
 
 
-@pytest.mark.parametrize(("version", "words"), [("8.6.0", "restart the brokers"), ("embedded 0.1.0", "see that")])
+@pytest.mark.parametrize(("version", "words"), [("8.6.0", "restart the brokers"), ("embedded 0.1.0", "check that")])
 def test_the_remedy_of_a_lost_instance_ends_with_its_end(version: str, words: str) -> None:
     remedy = lost_remedy(version)
 

@@ -63,6 +63,8 @@ def make_gate(entry_id: UUID, gate: str = "review", **changes: Any) -> GateRecor
         "job_key": 1,
         "user_task_key": None,
         "engine_assignee": None,
+        "claim_trouble": None,
+        "instance_key": 3,
         "element_instance_key": 2,
         "gate": gate,
         "reason": "Awaiting reviewer",

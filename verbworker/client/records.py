@@ -215,6 +215,7 @@ class GateRecord(BaseModel):
     is_mirrored: bool = Field(description="whether the engine has the latest claim or release")
     claim_trouble: str | None = Field(description="why the engine does not have it")
     claim_words: str = Field(description="whether the engine has it, in words; empty without a task list")
+    instance_key: int
     element_instance_key: int
     gate: str
     reason: str
@@ -242,7 +243,6 @@ class GateRecord(BaseModel):
         words = {
             "decisions": gate.decisions,
             "is_mirrored": gate.is_mirrored,
-            "claim_trouble": gate.assign_trouble,
             "claim_words": _claim_words(gate),
             "takes": ", ".join(gate.decisions) or "any word",
             "asked": "; ".join(f"{name}: {_words(value)}" for name, value in asked.items()),
@@ -379,10 +379,10 @@ def _claim_words(gate: HumanGate) -> str:
     if gate.user_task_key is None or gate.closed_at is not None:
         return ""
     if gate.is_mirrored:
-        return gate.assign_trouble or "the engine's task list shows it"
-    if gate.assign_trouble is None:
+        return gate.claim_trouble or "the engine's task list shows it"
+    if gate.claim_trouble is None:
         return "the engine's task list does not have it yet; a worker sends it"
-    return f"the engine's task list does not have it yet; a worker sends it again: {gate.assign_trouble}"
+    return f"the engine's task list does not have it yet; a worker sends it again: {gate.claim_trouble}"
 
 
 def _state(gate: HumanGate) -> str:

@@ -36,7 +36,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "dead_letter": _KEPT,
         "compensation_record": _KEPT,
         "deployment_request": _KEPT,
-        "process_deployment": _APPENDED,
+        "process_deployment": _KEPT,
         "process_terms": _APPENDED,
         "step_visit": _ALL,
         "retired_runbook_entry": ("SELECT",),

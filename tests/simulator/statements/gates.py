@@ -22,7 +22,7 @@ def _gate(s: Session, token: Values) -> Values:
     entry = s.get("runbook_entry", (token["entry_id"],))
     decision = s.get("gate_decision", (token["token_id"],))
     row = {name: token[name] for name in _TOKEN} | {"detail": json.dumps(token["detail"])}
-    row |= {"user_task_key": None, "engine_assignee": None, "assign_trouble": None}
+    row |= {"user_task_key": None, "engine_assignee": None, "claim_trouble": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
     row |= {name: None if decision is None else decision[name] for name in names}

@@ -39,7 +39,7 @@ class HumanGate:
     job_key: int | None
     user_task_key: int | None
     engine_assignee: str | None
-    assign_trouble: str | None
+    claim_trouble: str | None
     instance_key: int
     element_instance_key: int
     gate: str

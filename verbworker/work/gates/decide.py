@@ -260,12 +260,12 @@ class Gates:
         """
         by, clock = gate.claimed_by, asyncio.get_running_loop().time
         deadline = clock() + seconds
-        while not gate.is_mirrored and gate.assign_trouble is None and gate.closed_at is None and clock() < deadline:
+        while not gate.is_mirrored and gate.claim_trouble is None and gate.closed_at is None and clock() < deadline:
             await asyncio.sleep(_LOOK_EVERY)
             gate = await self._book.get(gate.token_id) or gate
             if by is not None and gate.claimed_by != by:
-                why = gate.assign_trouble or "it was released again meanwhile"
-                advice = "" if gate.assign_trouble is None else "; release it there first"
+                why = gate.claim_trouble or "it was released again meanwhile"
+                advice = "" if gate.claim_trouble is None else "; release it there first"
                 raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} cannot be claimed: {why}{advice}")
         return gate
 
