@@ -15,6 +15,7 @@ import grpc
 import psutil
 import pytest
 
+from tests.support import ports
 from tests.support.client import connected
 from tests.support.models import one_task
 from tests.support.ports import free_ports
@@ -289,3 +290,14 @@ def test_a_postgres_that_is_killed_leaves_no_shared_memory(tmp_path: Path) -> No
 
     assert ended == 0, output
     assert left == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are reserved between processes on Linux only")
+def test_ports_are_given_to_one_process_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_PORTS", range(31_990, 32_000))
+    taken = free_ports(3)
+    question = "from tests.support import ports; ports._PORTS = range(31_990, 32_000); print(*ports.free_ports(5))"
+
+    answer = subprocess.run([sys.executable, "-c", question], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert not set(taken) & {int(port) for port in answer.stdout.split()}

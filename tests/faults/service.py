@@ -27,6 +27,10 @@ class Death:
     last_words: str
 
 
+class NeverReady(Exception):
+    """A process ended, or ran out of time, before it was ready for the first time."""
+
+
 class Service:
     """One supervised process."""
 
@@ -92,11 +96,16 @@ class Service:
             self.start()
 
     async def ready(self, patience: float = 60.0) -> None:
-        """Return when the process says that it is ready."""
-        async with asyncio.timeout(patience):
-            while not self._was_ready:
-                await asyncio.sleep(_TICK)
-                await self._look()
+        """Return when the process says that it is ready; raise with its last words when it ends or is too late."""
+        try:
+            async with asyncio.timeout(patience):
+                while not self._was_ready:
+                    await asyncio.sleep(_TICK)
+                    await self._look()
+                    if self._child is not None and (code := self._child.code()) is not None:
+                        raise NeverReady(f"{self.name} ended with {code} before it was ready: {self._last_words()}")
+        except TimeoutError as error:
+            raise NeverReady(f"{self.name} was not ready within {patience:.0f} s: {self._last_words()}") from error
 
     def end_in_order(self) -> None:
         """End the process by SIGTERM at rest, and note it when it does not obey."""
@@ -134,5 +143,7 @@ class Service:
         self._die(f"ended with {code}" + (" after SIGTERM" if self._expected == "term" else ""))
 
     def _die(self, reason: str) -> None:
-        words = self.log.read_bytes()[-4000:].decode(errors="replace") if self.log.exists() else ""
-        self.deaths.append(Death(self.name, time.time(), reason, words))
+        self.deaths.append(Death(self.name, time.time(), reason, self._last_words()))
+
+    def _last_words(self) -> str:
+        return self.log.read_bytes()[-4000:].decode(errors="replace") if self.log.exists() else ""

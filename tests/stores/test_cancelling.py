@@ -280,7 +280,8 @@ async def test_a_cancel_that_is_asked_for_again_is_the_same_one(database: Databa
 async def test_a_cancel_of_what_ended_otherwise_is_no_repeat(database: Database, engine: MemoryEngine) -> None:
     book = await started(database, engine)
     office = cancelling(database, engine)
-    await office.end_outside(book.entry_id, 1)
+    key = int(await book.value("SELECT instance_key FROM verbworker.workflow_instance"))
+    await office.end_outside(book.entry_id, key)
 
     with pytest.raises(RequestConflict, match="it is cancelled at "):
         await office.cancel(book.entry_id, tenant_id="default", by="ada", reason="x")

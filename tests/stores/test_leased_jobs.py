@@ -236,7 +236,7 @@ async def test_a_verdict_of_a_suspended_instance_waits_until_it_is_resumed(
     engine.suspended.add(job.process_instance_key)
     await desk.executor.execute(job)
     runbook, suspensions = Runbook(desk.database), Suspensions(desk.database, engine_id=engine.engine_id)
-    watch = SuspensionWatch(suspensions, engine)
+    watch = SuspensionWatch(suspensions, engine, every=timedelta(0))
     await watch.look()
     parked = await runbook.entry(begun.entry_id)
 
@@ -264,7 +264,7 @@ async def test_an_instance_can_be_suspended_twice(desk: LooplessWorker, engine: 
     job = await desk.deliver()
     suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
     parked = [await suspensions.park(job.key, job.process_instance_key) for _ in range(2)]
-    (first,) = await suspensions.open(10)
+    (first,) = await suspensions.due(10)
     resumed = [await suspensions.resume(first) for _ in range(2)]
     again = await suspensions.park(job.key, job.process_instance_key)
     kinds = [event.kind for event in await Runbook(desk.database).events(begun.entry_id)]

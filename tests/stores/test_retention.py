@@ -34,6 +34,7 @@ OTHER_OWNERS = {
     "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
     "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
     "verbworker.stall": "the stall detector, when the entry moves again or has ended",
+    "verbworker.upkeep_turn": "kept: one row for each service that workers take turns at",
     "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
     "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
     "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",

@@ -28,7 +28,7 @@ from tests.support.rest_replay import problem
 from verblint.contracts.contract import Gate
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.errors import EngineUnavailable, JobGone, NotOffered
+from verbworker.errors import EngineUnavailable, InstanceSuspended, JobGone, NotOffered
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.gates import GateStore
@@ -39,6 +39,7 @@ from verbworker.work.gates.user_tasks import UserTaskJobs
 from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep import search_reconciler
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
@@ -54,6 +55,7 @@ class RecordedEngine(ZeebeEngine):
         super().__init__(address, engine_id=ENGINE)
         self.dead: set[int] = set()
         self.failed: list[tuple[int, int]] = []
+        self.is_suspended = False
 
     async def alive(self, instance_key: int) -> bool:
         return instance_key not in self.dead
@@ -61,6 +63,8 @@ class RecordedEngine(ZeebeEngine):
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
     ) -> None:
+        if self.is_suspended:
+            raise InstanceSuspended("the process instance is suspended")
         self.failed.append((job_key, retries))
 
 
@@ -285,6 +289,47 @@ async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
     assert len([event for event in await book.events() if event.kind is Kind.PARKED]) == 1
 
 
+async def stand_still(book: StoredEntry) -> None:
+    """Name the entry as one that stands still."""
+    await book.value(
+        """INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
+        VALUES ($1, 'job', '', 'default', $2, clock_timestamp(), 1, 'still', 'wait') RETURNING 1""",
+        book.entry_id,
+        ENGINE,
+    )
+
+
+async def test_a_case_that_stands_still_because_its_instance_is_suspended_says_so(
+    database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
+) -> None:
+    book = await entry_of(database, WORK)
+    cluster.jobs.append({**recorded_item("search jobs"), "state": "CREATED", "retries": 2, "deadline": None})
+    await stand_still(book)
+    engine.is_suspended = True
+
+    await search.look()
+
+    assert (await book.entry()).status == "parked"
+    assert [wait.reason for wait in await book.runbook.waits(book.entry_id)] == ["Suspended in the engine"]
+
+
+async def test_many_open_incidents_do_not_hide_one_that_was_resolved(
+    database: Database, cluster: RecordedCluster, search: SearchReconciler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_reconciler, "_BATCH", 1)
+    books = [await entry_of(database, GATEWAY), await entry_of(database, WORK)]
+    items = [recorded_item("search incidents: condition"), recorded_item("search incidents")]
+    for item in items:
+        cluster.incidents.append(item)
+        await search.look()
+
+    cluster.incidents.remove(items[1])
+    await search.look()
+    await search.look()
+
+    assert [(await book.entry()).status for book in books] == ["parked", "executing"]
+
+
 async def test_a_job_that_stays_locked_is_handed_out_again_once(
     database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
 ) -> None:
@@ -301,12 +346,7 @@ async def test_a_job_that_stays_locked_is_handed_out_again_once(
     ]
     await search.look()
     before = list(engine.failed)
-    await book.value(
-        """INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
-        VALUES ($1, 'job', '', 'default', $2, clock_timestamp(), 1, 'still', 'wait') RETURNING 1""",
-        book.entry_id,
-        ENGINE,
-    )
+    await stand_still(book)
 
     await search.look()
     await search.look()

@@ -1,4 +1,4 @@
-"""The routes for cases: start, read, list, follow, decide and cancel."""
+"""The routes for cases: start, read, list, follow, claim, decide and cancel."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -56,6 +56,14 @@ class GateDecision(BaseModel):
 
     decision: Annotated[str, Field(min_length=1, max_length=_LONGEST_DECISION)]
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
+    gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+
+
+class ClaimRequest(BaseModel):
+    """A claim or a release of a gate."""
+
+    model_config = _STRICT
+
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
 
 
@@ -239,6 +247,21 @@ async def list_gates(
 async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
     """Decide at the gate that a gate id or an entry id names. Each gate is decided once."""
     return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+
+
+@decisions.post("/gates/{where}/claim", operation_id="claim_gate")
+async def claim_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
+    """Claim a gate, so that no other person can decide it; 409 if another person has it, here or in the engine.
+
+    `claim_words` says whether the engine's task list has the claim; while the engine is away, it is sent later.
+    """
+    return await client.claim(where, gate=wanted.gate)
+
+
+@decisions.post("/gates/{where}/release", operation_id="release_gate")
+async def release_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
+    """Release a gate, no matter who claimed it."""
+    return await client.release(where, gate=wanted.gate)
 
 
 @messages.post(

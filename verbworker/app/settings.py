@@ -142,6 +142,9 @@ class Settings(BaseSettings):
     keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
     keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after delivery or discarding")
     keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
+    keep_plain_incidents: Kept = Field(
+        default=timedelta(days=90), description="incidents of plain processes, after they were resolved"
+    )
     keep_entries: Kept = Field(default=None, description="runbook entries, after their end; needs export_dir")
     export_dir: Path | None = Field(
         default=None, description="directory for deleted entries; without it none is deleted"

@@ -76,8 +76,13 @@ class IncidentActions:
         found = [] if isinstance(where, UUID) else await self._by_key(str(where))
         if not found and not isinstance(where, int):
             prefixes = IdPrefixes(self._resources.database, self._tenant)
-            which = where if isinstance(where, UUID) else await prefixes.entry_or_incident(where)
-            found = await self._overview.find_troubles(self._tenant, where=which, key=None, without_entry=False)
+            more = self._without_entry
+            which: UUID
+            if isinstance(where, UUID):
+                which = where
+            else:
+                which = await prefixes.entry_or_incident(where, without_entry=more)
+            found = await self._overview.find_troubles(self._tenant, where=which, key=None, without_entry=more)
         match found:
             case []:
                 raise NotFound(f"no open incident of the tenant {self._tenant} is named {where}")

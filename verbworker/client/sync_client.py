@@ -13,6 +13,7 @@ from uuid import UUID
 from verbworker.app.output import run
 from verbworker.client.client import Client, EntryId
 from verbworker.client.entry_handle import EntryHandle
+from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.records import (
     EntryDetail,
     EntryPage,
@@ -290,13 +291,17 @@ class SyncClient:
         """Decide at a gate: see `Client.decide`."""
         return self._call(lambda client: client.decide(where, decision, reason=reason, gate=gate, by=by))
 
-    def claim(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+    def claim(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
         """Claim a gate: see `Client.claim`."""
-        return self._call(lambda client: client.claim(where, gate=gate, by=by))
+        return self._call(lambda client: client.claim(where, gate=gate, by=by, wait=wait))
 
-    def release(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+    def release(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
         """Release a claimed gate: see `Client.release`."""
-        return self._call(lambda client: client.release(where, gate=gate, by=by))
+        return self._call(lambda client: client.release(where, gate=gate, by=by, wait=wait))
 
     def send(
         self,

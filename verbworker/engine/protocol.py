@@ -96,6 +96,8 @@ class EngineIncident:
     message: str
     job_key: int | None = None
     raised_at: datetime | None = None
+    process_id: str = ""
+    definition_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

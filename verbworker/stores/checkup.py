@@ -40,8 +40,10 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "process_terms": _APPENDED,
         "step_visit": _ALL,
         "retired_runbook_entry": ("SELECT",),
-        "stall": _MOVED,
+        "stall": _ALL,
         "standstill": ("SELECT",),
+        "upkeep_turn": _KEPT,
+        "plain_incident": _KEPT,
     },
     "verbworker_engine": {
         "identity": _APPENDED,

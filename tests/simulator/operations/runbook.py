@@ -83,7 +83,7 @@ async def look_at_gates(hands: Hands) -> None:
     entry_id, closed = hands.dice.choice((None, hands.entries[hands.place()])), hands.dice.random() < 0.5
     await hands.both(lambda stores: stores.gates.gates(TENANT, entry_id=entry_id, closed=closed))
     await hands.of_gate(lambda stores, token_id: stores.gates.get(token_id))
-    await hands.both(lambda stores: stores.gates.find_claims_to_send(ENGINE, 10))
+    await hands.both(lambda stores: stores.gates.take_claims(ENGINE, 10, patience=30 * SECOND))
 
 
 @operation

@@ -10,7 +10,7 @@ from tests.simulator.store import Session, Values, refuse, statement
 
 _TOKEN = (
     *("token_id", "tenant_id", "entry_id", "instance_uid", "engine_id", "job_key", "element_instance_key", "gate"),
-    *("reason", "claimed_by", "claimed_at", "opened_at", "seen_at", "closed_at", "closed_as"),
+    *("instance_key", "reason", "claimed_by", "claimed_at", "opened_at", "seen_at", "closed_at", "closed_as"),
 )
 
 
@@ -22,7 +22,7 @@ def _gate(s: Session, token: Values) -> Values:
     entry = s.get("runbook_entry", (token["entry_id"],))
     decision = s.get("gate_decision", (token["token_id"],))
     row = {name: token[name] for name in _TOKEN} | {"detail": json.dumps(token["detail"])}
-    row |= {"user_task_key": None, "engine_assignee": None}
+    row |= {"user_task_key": None, "engine_assignee": None, "assign_trouble": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
     row |= {name: None if decision is None else decision[name] for name in names}
@@ -54,8 +54,8 @@ async def get(s: Session, token_id: UUID, tenant_id: str | None) -> list[Values]
     return [_gate(s, token)]
 
 
-@statement("gates", "unassigned")
-async def unassigned(s: Session, engine_id: str, limit: int) -> list[Values]:
+@statement("gates", "claim_unassigned")
+async def claim_unassigned(s: Session, engine_id: str, limit: int, patience: timedelta) -> list[Values]:
     return []  # no engine of the simulator has native tasks
 
 

@@ -1,6 +1,6 @@
 """`verbworker incidents`: list what waits for an operator, show why, and resolve it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -8,7 +8,7 @@ from verbworker.app import settings as config
 from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
 from verbworker.cli.client_runs import run_with_client
 from verbworker.cli.shared_options import ANY_ID, By, Dsn, EngineId, Json, Limit, Reason, Tenant, id_or_beginning
-from verbworker.client.records import IncidentDetail
+from verbworker.client.records import IncidentDetail, IncidentRecord
 
 app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
 
@@ -27,11 +27,8 @@ def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, a
     """List what waits for an operator, longest wait first: held jobs, and incidents that the engine raised."""
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
-    rows = [
-        {**one.model_dump(mode="json"), "kind": one.kind, "why": one.why, "incident": one.incident_id or one.job_key}
-        for one in show_first(found, limit)
-    ]
-    show(rows, columns=("incident", "kind", "element_id", "why", "since", "sentence"), as_json=as_json)
+    rows = [{**_row(one), "incident": one.incident_id or one.job_key} for one in show_first(found, limit)]
+    show(rows, columns=("incident", "kind", "element_id", "why", "since", "subject"), as_json=as_json)
 
 
 @app.command("show", epilog=f"Example: verbworker incidents show {ANY_ID}")
@@ -40,7 +37,7 @@ def show_incident(where: Where, tenant: Tenant = None, dsn: Dsn = None, as_json:
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incident(where, without_entry=True))
     if as_json:
-        print_json({**found.model_dump(mode="json"), "kind": found.kind, "why": found.why})
+        print_json(_row(found))
         return
     say(f"{found.reason}: {found.why}")
     facts = [{"name": name, "value": value} for name, value in _facts(found) if value is not None]
@@ -79,9 +76,13 @@ def resolve(
     answer(done.sentence, done.model_dump(mode="json"), as_json=as_json)
 
 
+def _row(found: IncidentRecord) -> dict[str, Any]:
+    return {**found.model_dump(mode="json"), "kind": found.kind, "why": found.why, "subject": found.subject}
+
+
 def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
-    names = "incident_id entry_id sentence element_id since verb runs retries_left engine_id instance_key job_key"
-    facts: list[tuple[str, object]] = [("type", found.kind)]
+    names = "incident_id entry_id element_id since verb runs retries_left engine_id instance_key job_key incident_key"
+    facts: list[tuple[str, object]] = [("type", found.kind), ("subject", found.subject)]
     facts += [(name, getattr(found, name)) for name in names.split()]
     said = None if found.incident_text == found.why else found.incident_text
     which = found.incident_id or found.job_key

@@ -110,6 +110,8 @@ def _incident(item: Item) -> EngineIncident:
         message=str(item.get("errorMessage") or ""),
         job_key=None if item.get("jobKey") is None else int(item["jobKey"]),
         raised_at=_moment(item.get("creationTime")),
+        process_id=str(item.get("processDefinitionId") or ""),
+        definition_key=None if item.get("processDefinitionKey") is None else int(item["processDefinitionKey"]),
     )
 
 

@@ -39,6 +39,8 @@ class HumanGate:
     job_key: int | None
     user_task_key: int | None
     engine_assignee: str | None
+    assign_trouble: str | None
+    instance_key: int
     element_instance_key: int
     gate: str
     reason: str
@@ -52,6 +54,11 @@ class HumanGate:
     sentence: str | None
     verb: str | None
     verdict: GateVerdict | None
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Return whether the engine has the latest claim or release; always for a task that is not native."""
+        return self.user_task_key is None or self.claimed_by == self.engine_assignee
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -77,6 +84,7 @@ class Unassigned:
     user_task_key: int
     claimed_by: str | None
     engine_assignee: str | None
+    instance_key: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +240,24 @@ class GateStore:
                 )
         return None if row is None else row["answer"]
 
-    async def find_claims_to_send(self, engine_id: str, limit: int) -> list[Unassigned]:
-        """Return the claims and releases that an engine does not have yet."""
-        rows = await self._database.fetch(query("gates", "unassigned"), engine_id, limit)
+    async def take_claims(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Unassigned]:
+        """Take the claims and releases that an engine does not have yet; no other relay sends them meanwhile."""
+        rows = await self._database.fetch(query("gates", "claim_unassigned"), engine_id, limit, patience)
         return [value_of(Unassigned, row) for row in rows]
 
-    async def record_assignee(self, token_id: UUID, assignee: str | None) -> None:
-        """Store the assignee that the engine has accepted."""
-        await self._database.execute(query("gates", "assign"), token_id, assignee)
+    async def record_assignee(self, claim: Unassigned) -> None:
+        """Store that the engine has a claim or a release."""
+        await self._database.execute(query("gates", "assigned"), claim.token_id, claim.claimed_by, claim.user_task_key)
+
+    async def postpone_claim(self, claim: Unassigned, *, by: timedelta, reason: str) -> None:
+        """Send a claim later, and store why the engine does not have it."""
+        await self._database.execute(
+            query("gates", "postpone_assignment"), claim.token_id, claim.claimed_by, by, reason
+        )
+
+    async def refuse_claim_in(self, connection: Connection, token_id: UUID, reason: str) -> None:
+        """Store why the engine refused a claim that was released for that."""
+        await connection.execute(query("gates", "refuse_assignment"), token_id, reason)
 
     # ---- gates the engine forgot ----------------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ class Post:
 class Trouble:
     """Something that waits for an operator: a held frame, a job without one, or an element that cannot go on.
 
-    A frame that belongs to no entry has no `incident_id`; an element without a job has no `job_key`.
+    A frame that belongs to no entry has no `incident_id`; an element without a job has no `job_key`. What belongs to a
+    plain process has no entry.
     """
 
     incident_id: UUID | None
@@ -87,6 +88,8 @@ class Trouble:
     incident_key: int | None = None
     incident_type: str | None = None
     incident_text: str | None = None
+    process_id: str | None = None
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ class Overview:
         return [Post(**row) for row in rows]
 
     async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
-        """Return what waits for an operator, longest first; with `without_entry` also jobs that belong to no entry."""
+        """Return what waits for an operator, longest first; with `without_entry` also what belongs to no entry."""
         rows = await self._database.fetch(
             query("overview", "troubles"), tenant_id, without_entry, None, None, limit, None
         )

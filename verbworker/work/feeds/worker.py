@@ -22,6 +22,7 @@ from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.feed import MOST_PER_POLL, Feed
 from verbworker.work.feeds.leases import Activations, Leases, StopReason
+from verbworker.work.feeds.poll_retries import PollRetries
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.containment import contain_job
@@ -102,6 +103,7 @@ class Worker:
         self.services: tuple[Service, ...] = (*own, *rows, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
+        self._poll_retries = PollRetries()
         self._running: set[asyncio.Task[None]] = set()
         self._draining = False
         self._bug: EndedByBug | None = None
@@ -217,7 +219,16 @@ class Worker:
             task.add_done_callback(self._running.discard)
 
         wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
-        feed = Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming, most=most)
+        feed = Feed(
+            self._engine,
+            ask,
+            slots,
+            start,
+            wait_ms=wait_ms,
+            streaming=self._pace.streaming,
+            most=most,
+            retries=self._poll_retries,
+        )
         self._feeds.append(feed)
 
     async def _execute(self, job: Job) -> None:

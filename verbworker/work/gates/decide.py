@@ -1,5 +1,6 @@
 """Human gates: a person decides once, and the decision is stored before it is sent to the engine."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -12,6 +13,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
     EngineUnavailable,
+    InstanceSuspended,
     JobGone,
     LeaseLost,
     NotFound,
@@ -22,6 +24,7 @@ from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.work.gates.assignees import Assignees, tasks_of
 from verbworker.work.gates.gate_writes import (
@@ -41,6 +44,7 @@ Answer = TypeVar("Answer")
 
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
+_LOOK_EVERY = 0.1  # seconds; a person waits for the answer, and each look is one small query
 
 
 class Teller:
@@ -57,6 +61,7 @@ class Teller:
         self._report = report
         self._book = GateStore(database)
         self._runbook = Runbook(database)
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
 
     @property
     def engine_id(self) -> str:
@@ -81,6 +86,9 @@ class Teller:
             _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
             await self._postpone(untold)
             return None
+        except InstanceSuspended:
+            await self._hold_back(untold)
+            return None
         except EngineError as error:
             self._say("decision not sent yet; it will be sent again", untold, error)
             await self._postpone(untold)
@@ -98,8 +106,18 @@ class Teller:
                 await redeliver(self._engine, untold.job_key)
                 raise
 
+    async def _hold_back(self, untold: Untold) -> None:
+        """Park the entry of a suspended instance; the decision is sent again, and accepted when it is resumed."""
+        try:
+            await self._suspensions.park_gate(untold.token_id)
+        except StoreError as error:
+            self._say("suspended entry not parked yet", untold, error)
+        await self._postpone(untold)
+
     async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
         try:
+            if untold.user_task_key is not None and untold.attempts > 1:
+                await self._suspensions.resume_gate(untold.token_id)  # a native task has no job to ask about
             return await self._book.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
@@ -166,7 +184,7 @@ class GateRelay:
         """Send each due decision and each claim to the engine once; return how many there were."""
         due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=CLAIMED_FOR)
         await self.service.for_each(due, _CONCURRENT_CALLS, self._teller.tell)
-        claims = await self._book.find_claims_to_send(self._teller.engine_id, _CONCURRENT_CALLS)
+        claims = await self._book.take_claims(self._teller.engine_id, _CONCURRENT_CALLS, patience=CLAIMED_FOR)
         sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
         # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
         return len(due) + sent.count(True)
@@ -234,6 +252,22 @@ class Gates:
             await self._writes.release_in(connection, held, by)
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
+
+    async def await_engine(self, gate: HumanGate, seconds: float) -> HumanGate:
+        """Return the gate once the engine has its claim or release, or said why not; as it is after `seconds`.
+
+        Raises `RequestConflict` if the engine refused the claim, or another person changed it meanwhile.
+        """
+        by, clock = gate.claimed_by, asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        while not gate.is_mirrored and gate.assign_trouble is None and gate.closed_at is None and clock() < deadline:
+            await asyncio.sleep(_LOOK_EVERY)
+            gate = await self._book.get(gate.token_id) or gate
+            if by is not None and gate.claimed_by != by:
+                why = gate.assign_trouble or "it was released again meanwhile"
+                advice = "" if gate.assign_trouble is None else "; release it there first"
+                raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} cannot be claimed: {why}{advice}")
+        return gate
 
     async def decide(
         self, where: UUID, decision: str, *, reason: str = "", by: str, tenant_id: str, gate: str | None = None

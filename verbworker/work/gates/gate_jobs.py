@@ -17,7 +17,7 @@ from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.gates import Earlier, GateStore, Silent
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.work.gates.decide import Teller
 from verbworker.work.gates.gate_writes import GateWrites
 from verbworker.work.jobs.step_guard import VisitIdentity
@@ -84,7 +84,7 @@ class GateJobs:
             await self._jobs.extend(job, job.timeout_ms)
             return True
         # A model that was not deployed by us has no recorded waits.
-        waits = await self._deployments.waits(job.process_definition_key) or {}
+        waits = await self._deployments.waits(Definition.of(job)) or {}
         token = gate_token(visit, gate_of(job, workflow, waits))
         token = replace(token, engine_id=self._engine.engine_id, job_key=job.key)
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))

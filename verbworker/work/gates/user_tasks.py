@@ -31,7 +31,7 @@ from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.work.gates.assignees import ENGINE_PERSON, tasks_of
 from verbworker.work.gates.gate_jobs import gate_of, gate_token
 from verbworker.work.gates.gate_writes import (
@@ -151,7 +151,7 @@ class UserTaskJobs:
         workflow = self._registry.workflows.get(visit.instance.verb)
         if workflow is None or workflow.process != job.process_id:
             raise TransientInfrastructure(f"the verb {visit.instance.verb} is unknown here", code="VerbUnknown")
-        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         token = replace(
             gate_token(visit, gate_of(job, workflow, waits)),
             due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
@@ -175,7 +175,7 @@ class UserTaskJobs:
             if instance is None or instance.has_ended or workflow is None:
                 return False
             job = _creating_job(task, instance, workflow.process)
-            waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+            waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
             visit = JobVisit(job, JobVariables.of(job), instance, uid)
             await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits)))
         _log.warning("a user task had no gate; it was opened", extra={"user_task_key": task.user_task_key})
@@ -251,7 +251,7 @@ class UserTaskJobs:
         """Close the gate of a task that the engine withdraws."""
         if gate is None or gate.closed_at is not None:
             return False
-        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         # An event that interrupts the task is told by its own listener, and a cancellation by its result.
         is_interruptible = any(one.interrupting and ends(waits, key, job.element_id) for key, one in waits.items())
         is_told = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)

@@ -13,7 +13,7 @@ from verbworker.model.weave import FIRED, PARK, START, UNPARK
 from verbworker.runbook.event import Kind, ParkedToken, Wait
 from verbworker.stores.cases.runbook import Closed, Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
 from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import JobHandler, JobVisit, ListenerJobs, ListenerKind, with_texts
@@ -160,7 +160,7 @@ class Bridge:
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
     async def _waits(self, connection: Connection, visit: JobVisit) -> Waits:
-        waits = await self._deployments.waits(visit.job.process_definition_key, on=connection)
+        waits = await self._deployments.waits(Definition.of(visit.job), on=connection)
         if waits is None:
             raise TransientInfrastructure(
                 f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"

@@ -15,8 +15,9 @@ from verbworker.model.weave import CANCEL
 from verbworker.payload.boundary import JobVariables
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
-from verbworker.work.listeners.job_handler import InternalJobs
+from verbworker.work.listeners.job_handler import InternalJobs, is_late
 from verbworker.work.starts.cancel import Cancellation
+from verbworker.work.starts.duplicate_instances import has_job
 
 _WHY = "cancelled in the engine"
 
@@ -40,11 +41,15 @@ class CancelListener:
         return await self._jobs.serve(job, partial(self._end, job), refuse=partial(self._complete, job))
 
     async def _end(self, job: Job) -> bool:
+        # A worker that was suspended may have a job that the engine lost meanwhile, with the cancellation.
+        if is_late(job) and not await has_job(self._engine, job):
+            return True
         uid = JobVariables.of(job).instance_uid
         known = None if uid is None else await self._instances.facts(uid)
         # A duplicate of the entry is cancelled by us, and its own instance goes on.
         if known is not None and not known.has_ended and known.instance_key == job.process_instance_key:
-            await self._cancelling.end_outside(known.entry_id, job.process_instance_key, why=_WHY)
+            key = job.process_instance_key
+            await self._cancelling.end_outside(known.entry_id, key, why=_WHY, is_reported=True)
         return await self._complete(job)
 
     async def _complete(self, job: Job, why: PermanentContract | None = None) -> bool:

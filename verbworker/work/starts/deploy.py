@@ -106,7 +106,7 @@ class Deploy:
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
         # Recorded first: its jobs may arrive as soon as the engine has the model.
         await self._deployments.record_task_profiles(woven.compiled)
-        await self._deployments.request(woven)
+        await self._deployments.request(woven, resource=ready.name, authored_sha256=ready.authored_sha256, by=by)
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
         if deployed is None:

@@ -80,6 +80,8 @@ class Resolutions:
         return next((incident.incident_key for incident in found if incident.job_key == job_key), None)
 
     async def _audit(self, trouble: Trouble, wanted: Resolution, key: int | None) -> None:
+        if trouble.is_plain and trouble.incident_id is not None:
+            await self._incidents.request_plain(trouble.incident_id, by=wanted.by, reason=wanted.reason)
         if trouble.entry_id is None or trouble.incident_id is None:
             return  # a job of no entry: its own history has the release
         said = {"by": wanted.by, "reason": wanted.reason, "retries": wanted.retries, "element": trouble.element_id}

@@ -90,6 +90,12 @@ RULES: tuple[RetentionRule, ...] = (
         "keep_messages",
         "messages that ended cases have read, and discarded ones",
     ),
+    RetentionRule(
+        "plain_incident",
+        ("verbworker.plain_incident",),
+        "keep_plain_incidents",
+        "incidents of plain processes that are over, with who resolved them",
+    ),
     RetentionRule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
     ENTRIES,
 )
