@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import asyncpg
 
@@ -14,7 +14,6 @@ from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUna
 from verbworker.stores.dsn import ADVICE, hide_password
 from verbworker.stores.sql import query
 
-Value = TypeVar("Value")
 _Holder = asyncio.Task[Any] | None
 Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
 
@@ -386,14 +385,3 @@ class Database:
 async def plan_by_key(connection: Connection) -> None:
     """Plan the rest of this transaction as on our own pools; a verb's statements come before."""
     await connection.fetch(query("database", "keyed"))
-
-
-def value_of(kind: type[Value], row: Row, /, **given: object) -> Value:
-    """Return a row as a dataclass: each column fills the field of its name, unless the field is given."""
-    names = vars(kind)["__dataclass_fields__"]  # `fields` would build a tuple for every row
-    return kind(**{name: value for name, value in row.items() if name in names} | given)
-
-
-def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
-    """Turn rows into columns, for statements that read their rows with `unnest`."""
-    return [[row[index] for row in rows] for index in range(width)]
