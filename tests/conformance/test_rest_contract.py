@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.support.outages import told_outage
 from tests.support.rest_replay import Answer, Exchange, RestServer, Seen, now, problem, recorded, replayed, rest_server
 from tests.support.token_server import serve, token
+from verbworker.background.outages import ENGINE
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.auth import Access, BasicAccess, NoAccess, TokenAccess
 from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth
@@ -135,6 +137,19 @@ async def test_after_a_bad_answer_the_next_call_works(fault: str) -> None:
                 await complete(client, LIMIT_S if FAULTS[fault][0].is_slow else AMPLE_S)
 
             assert await complete(client) is None
+
+
+async def test_an_answer_ends_an_outage_and_an_error_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([problem(503, "UNAVAILABLE"), Answer(204)])
+    with rest_server(lambda _: next(answers)) as server:
+        async with client_at(server.url) as client:
+            is_over = told_outage(ENGINE, caplog)
+            with pytest.raises(EngineUnavailable):
+                await complete(client)
+            after_an_error = is_over()
+            await complete(client)
+
+    assert (after_an_error, is_over()) == (False, True)
 
 
 @pytest.mark.parametrize("busy", [problem(429, "RESOURCE_EXHAUSTED"), problem(503, "RESOURCE_EXHAUSTED")])

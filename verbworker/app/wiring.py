@@ -19,6 +19,7 @@ from verbworker.app.probes import WorkerProbes
 from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
+from verbworker.background.outages import ENGINE, POSTGRES
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
@@ -216,6 +217,7 @@ def engine_pool(settings: Settings) -> Database:
         settings={**_KEYED, "enable_hashjoin": "off", "enable_mergejoin": "off"},
         name="engine",
         own=True,
+        outages=(POSTGRES, ENGINE),
     )
 
 

@@ -15,7 +15,8 @@ from verbworker.model.catches import Catches
 from verbworker.model.waits import Waits, as_json, from_json
 from verbworker.model.weave import Woven
 from verbworker.profile.compile import Compiled
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 _REACHABLE = "see that the server runs and that the network lets this host through"
 # What to do, by SQLSTATE; states that are missing here need no advice.
-ADVICE: Mapping[str, str] = {
+_ADVICE: Mapping[str, str] = {
     "08000": _REACHABLE,
     "08001": _REACHABLE,
     "08003": _REACHABLE,
@@ -27,6 +27,11 @@ ADVICE: Mapping[str, str] = {
     "58000": "see the server's log and its disk",
     "58030": "see the server's log and its disk",
 }
+
+
+def advice_for(error: BaseException) -> str | None:
+    """Return what to do about an error of Postgres; None without advice."""
+    return _ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
 def hide_password(dsn: str) -> str | None:

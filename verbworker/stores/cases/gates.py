@@ -12,7 +12,8 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 

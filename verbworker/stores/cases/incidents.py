@@ -6,7 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from verbworker.engine.protocol import EngineIncident, EngineUserTask
-from verbworker.stores.database import Database, columns
+from verbworker.stores.database import Database
+from verbworker.stores.rows import columns
 from verbworker.stores.sql import query
 
 

@@ -17,7 +17,8 @@ from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.model.start_variables import StartVariables
 from verbworker.stores.cases.payloads import open_versions
-from verbworker.stores.database import Connection, Database, Row, columns, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
 
 # A broker that lost its last records delivers an instance again soon after it is back, under another key.

@@ -11,7 +11,8 @@ from uuid import UUID
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, ParkedToken, Status, Wait
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 

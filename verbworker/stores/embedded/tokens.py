@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from verbworker.errors import AccessDenied
-from verbworker.stores.database import Connection, Database, Row, columns, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
 
 KEYS_EACH = 1 << 20

@@ -7,7 +7,8 @@ from datetime import datetime
 from uuid import UUID
 
 from verbworker.job.frame import FrameState
-from verbworker.stores.database import Database, Row, value_of
+from verbworker.stores.database import Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 

@@ -143,17 +143,15 @@ class Worker:
         A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
         """
         await self._boot(stop)
-        with self._watchdog:
-            await self._run(stop)
-
-    async def _run(self, stop: asyncio.Event) -> None:
-        # Leases and engine timeouts are extended during the drain: the services end after the last job.
+        # Leases and engine timeouts are extended during the drain: the services end after the last job. The watchdog
+        # ends before them, because one of them makes the ticks that it watches.
         async with running(self.services, stop):
-            async with asyncio.TaskGroup() as jobs:
-                feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
-                await stop.wait()
-                await self._drain(feeds)
-            await self._flush()
+            with self._watchdog:
+                async with asyncio.TaskGroup() as jobs:
+                    feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
+                    await stop.wait()
+                    await self._drain(feeds)
+                await self._flush()
         if self._bug is not None:
             raise self._bug
 
