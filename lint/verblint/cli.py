@@ -54,7 +54,7 @@ class Options:
     jobs: int = 0
 
 
-def run() -> None:
+def run() -> None:  # pragma: no cover  # it ends its process, so tests start one
     """Run the command line and exit the process."""
     # Imports create many objects but no garbage, and model trees are taken apart after use.
     gc.disable()

@@ -71,7 +71,7 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
         os.close(writing)
         return process, reading
     # The child must never return into its parent's code, not even after an error.
-    try:
+    try:  # pragma: no cover  # another process than the one that is measured
         from pickle import dump
 
         os.close(reading)

@@ -327,3 +327,13 @@ def test_a_large_model_is_read_whole() -> None:
     root = read(document(process(tasks)))
 
     assert sum(1 for _ in root.walk("task")) == 20_000
+
+
+def test_every_attribute_has_its_span_and_declarations_have_none() -> None:
+    content = b'<a xmlns="urn:x" xmlns:y="urn:y" one="1" y:two=\'2\'/>'
+    spans = list(read(content).attribute_spans())
+
+    assert [(content[name:value], content[value:end]) for name, value, end in spans] == [
+        (b'one="', b"1"),
+        (b"y:two='", b"2"),
+    ]

@@ -1,4 +1,4 @@
-"""What the embedded engine refuses: models it cannot run (unit/test_embedded_definition.py has each), a wrong name."""
+"""What the embedded engine refuses: models (each in unit/test_embedded_definition.py), and a wrong name of its own."""
 
 from collections.abc import AsyncIterator
 

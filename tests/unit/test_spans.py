@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -277,3 +278,9 @@ def test_a_worker_that_does_not_trace_does_not_load_opentelemetry() -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 
     assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+@pytest.mark.parametrize("why", ["may_have_twin", "is_element_visited", "may_have_archived"])
+def test_a_claim_is_in_doubt_for_each_of_three_reasons(why: str) -> None:
+    assert not make_claim().has_doubt
+    assert replace(make_claim(), **{why: True}).has_doubt
