@@ -107,7 +107,8 @@ ORDER BY message.received_at, message.message_id
 LIMIT $2;
 
 -- name: troubles
--- What waits for an operator: the open incidents of a tenant with their frames, and held frames that no entry knows.
+-- What waits for an operator: the open incidents of a tenant with their frames, and held frames that no entry knows. Of
+-- plain processes on the embedded engine also what no frame holds, such as a gateway without a way.
 SELECT
   token.token_id AS incident_id, token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason,
   token.opened_at AS since, entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left,
@@ -133,6 +134,26 @@ WHERE frame.state = 'incident' AND $2::boolean AND $6::uuid IS NULL
     SELECT 1
     FROM verbworker.workflow_instance AS instance
     WHERE instance.instance_uid = frame.instance_uid
+  )
+UNION ALL
+SELECT
+  NULL, engine.engine_id, incident.job_key, NULL, incident.element_id, 'Waiting for an operator: ' || incident.element_id,
+  incident.raised_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, incident.instance_key, incident.incident_key,
+  incident.kind, incident.message
+FROM verbworker_engine.incident
+CROSS JOIN verbworker_engine.identity AS engine
+WHERE $2::boolean AND $6::uuid IS NULL
+  AND ($3::text IS NULL OR engine.engine_id = $3)
+  AND ($4::bigint IS NULL OR $4 IN (incident.job_key, incident.incident_key))
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    WHERE instance.engine_id = engine.engine_id AND instance.instance_key = incident.instance_key
+  )
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.job_frame AS frame
+    WHERE frame.engine_id = engine.engine_id AND frame.job_key = incident.job_key AND frame.state = 'incident'
   )
 ORDER BY since
 LIMIT $5;

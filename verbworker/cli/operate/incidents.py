@@ -28,7 +28,7 @@ def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, a
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
     rows = [
-        {**one.model_dump(mode="json"), "kind": one.kind, "why": one.why, "incident": one.incident_id or one.job_key}
+        {**one.model_dump(mode="json"), "kind": one.kind, "why": one.why, "incident": one.which}
         for one in show_first(found, limit)
     ]
     show(rows, columns=("incident", "kind", "element_id", "why", "since", "sentence"), as_json=as_json)
@@ -84,6 +84,6 @@ def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("type", found.kind)]
     facts += [(name, getattr(found, name)) for name in names.split()]
     said = None if found.incident_text == found.why else found.incident_text
-    which = found.incident_id or found.job_key
+    which = found.which
     todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ..."
     return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]
