@@ -41,7 +41,7 @@ VerbworkerError
     └── PermanentBusiness      the domain says no; a BPMN error where the model catches its code
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
 
@@ -183,9 +183,11 @@ class Failure(VerbworkerError):
 
     kind: ClassVar[str] = "Failure"
 
-    def __init__(self, message: str, *, code: str = "") -> None:
+    def __init__(self, message: str, *, code: str = "", function: Callable[..., object] | None = None) -> None:
+        """With a `function` of the author's that it is about, its place is reported although none of its code ran."""
         super().__init__(message)
         self.code = code or type(self).__name__
+        self.function = function
 
 
 class TransientExternal(Failure):
