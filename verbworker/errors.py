@@ -41,7 +41,7 @@ VerbworkerError
     └── PermanentBusiness      the domain says no; a BPMN error where the model catches its code
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
 
@@ -66,7 +66,12 @@ class EndedByBug(VerbworkerError):
 
 
 class Refused(VerbworkerError):
-    """The request cannot be carried out, and repeating it unchanged will not help."""
+    """The request cannot be carried out, and repeating it unchanged will not help.
+
+    Its message may be shown to whoever asked; `http_status` is the status that an HTTP service answers with.
+    """
+
+    http_status: ClassVar[int] = 422
 
 
 class InvocationInvalid(Refused):
@@ -84,13 +89,19 @@ class MessageInvalid(Refused):
 class RequestConflict(Refused):
     """The same thing was requested, decided or ended differently before."""
 
+    http_status = 409
+
 
 class NotFound(Refused):
     """The entry, gate or message does not exist, or belongs to another tenant."""
 
+    http_status = 404
+
 
 class EntryFailed(Refused):
     """The entry ended without a result: `status` says whether it failed or was cancelled, `code` why."""
+
+    http_status = 409
 
     def __init__(self, message: str, *, status: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -100,6 +111,8 @@ class EntryFailed(Refused):
 
 class EntryNotEnded(Refused):
     """The entry had not ended when the time to wait for its result was over; it continues."""
+
+    http_status = 504
 
 
 class StoreError(VerbworkerError):
@@ -183,9 +196,11 @@ class Failure(VerbworkerError):
 
     kind: ClassVar[str] = "Failure"
 
-    def __init__(self, message: str, *, code: str = "") -> None:
+    def __init__(self, message: str, *, code: str = "", function: Callable[..., object] | None = None) -> None:
+        """With a `function` of the author's that it is about, its place is reported although none of its code ran."""
         super().__init__(message)
         self.code = code or type(self).__name__
+        self.function = function
 
 
 class TransientExternal(Failure):

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ urlpatterns = [path("documents/<name>/<document>", django_views.collect)]
 for _ in range(2):
     answer = Client().post("/documents/Ann/passport")
     print(answer.status_code, answer.json()["entry"])
+print(Client().post(f"/documents/Ann/{'s' * 3000}").status_code)
 """
 
 
@@ -130,7 +132,7 @@ async def test_the_service_with_fastapi_starts_a_case_once_in_the_name_of_its_us
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}/documents/Ann/passport"
 
-    def post() -> tuple[int, str]:
+    def post(url: str = url) -> tuple[int, str]:
         request = urllib.request.Request(url, method="POST", headers={"X-User": "eve"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, json.loads(answer.read())["entry"]
@@ -142,7 +144,11 @@ async def test_the_service_with_fastapi_starts_a_case_once_in_the_name_of_its_us
     with running(application, *command, **settings_of(dsn)) as log:
         await eventually(is_up)
         answers = [await asyncio.to_thread(post) for _ in range(2)]
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            await asyncio.to_thread(post, url + "s" * 3000)
 
+    assert refused.value.status == 422
+    assert "request key" in json.loads(refused.value.read())["detail"]
     stored = await value(dsn, "SELECT concat(asked_by, ' ', entry_id) FROM verbworker.runbook_entry")
     assert answers == [(202, stored.removeprefix("eve "))] * 2
 
@@ -156,7 +162,7 @@ async def test_the_view_of_django_starts_a_case_once(application: Path, dsn: str
     said = run(application, sys.executable, "site_of_a_test.py", **settings_of(dsn), **found)
 
     stored = await value(dsn, "SELECT concat('202 ', entry_id) FROM verbworker.runbook_entry")
-    assert said.splitlines() == [stored, stored]
+    assert said.splitlines() == [stored, stored, "422"]
 
 
 @pytest.mark.zeebe

@@ -1,6 +1,8 @@
 """Processes that are not hollow, on the command line: linted, deployed, verified, examined and reported as such."""
 
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import pytest
 from tests.pyzeebe_app import hello
 from tests.support.command import Said, verbworker
 from tests.support.databases import value
+from tests.support.docs_pages import page
 from tests.support.doctor_app import EMBEDDED
+from tests.support.drawing import Drawing
 from tests.support.sessions import dev_session, trail
 from tests.support.shop import wait_until
 
@@ -48,6 +52,7 @@ def test_without_the_setting_the_same_model_is_not_deployed(project: Path, dsn: 
 
     assert said.code == 2
     assert "no folder of verb contracts is known" in said.sentence()
+    assert "or list models that plain tasks serve under plain in [tool.verblint]" in said.sentence()
 
 
 def test_the_doctor_says_what_is_not_hollow(project: Path, dsn: str) -> None:
@@ -93,7 +98,7 @@ async def test_a_plain_process_is_started_by_its_id_and_has_no_entry(project: Pa
 
 def test_dev_says_how_many_plain_tasks_it_serves_and_how_to_start_their_process(project: Path) -> None:
     with trail() as found, dev_session(project, found, app=(*APP, "--processes", "processes")) as session:
-        session.until("verbworker runbook list")
+        session.until("verbworker incidents list")
         started = run(project, "start-plain", "hello", "--variables", '{"name": "Ada"}', **session.settings())
         done = ("frames", "list", "--state", "completed", "--json")
         wait_until(lambda: json.loads(run(project, *done, **session.settings()).out), "the task never ran")
@@ -102,6 +107,67 @@ def test_dev_says_how_many_plain_tasks_it_serves_and_how_to_start_their_process(
     assert "serving 1 plain task; saved changes reload automatically" in session.said
     assert "  verbworker start-plain hello --variables '{...}'\n" in session.said
     assert (started.code, row["verb"]) == (0, "hello.greet")
+    assert "runbook list" not in session.said  # a plain process has no entry there
+
+
+def test_the_application_of_the_pyzeebe_page_runs_under_dev(tmp_path: Path) -> None:
+    shown = page("how-to/migrate-from-pyzeebe.md")
+    for block in shown.blocks:
+        if block.is_file:
+            block.write(tmp_path)
+    (served,) = [shlex.split(line) for line in shown.lines if line.startswith("verbworker dev ")]
+    (started,) = [shlex.split(line) for line in shown.lines if line.startswith("verbworker start-plain ")]
+
+    with trail() as found, dev_session(tmp_path, found, app=served[2:]) as session:
+        session.until("verbworker incidents list")
+        said = run(tmp_path, *started[1:], **session.settings())
+        done = ("frames", "list", "--state", "completed", "--json")
+        wait_until(lambda: len(json.loads(run(tmp_path, *done, **session.settings()).out)) == 2, "the tasks never ran")
+        stopped = run(tmp_path, "start-plain", "orders", "--variables", '{"order": 1}', **session.settings())
+        listed = ("incidents", "list", "--json")
+        wait_until(lambda: json.loads(run(tmp_path, *listed, **session.settings()).out), "nothing was listed")
+
+    assert (said.code, stopped.code) == (0, 0), said.err
+    assert "orders: deployed, version 1; it is plain, not hollow" in session.said
+
+
+async def test_a_plain_process_that_stops_between_tasks_is_an_incident(project: Path, dsn: str) -> None:
+    drawing = Drawing("stops").start().gateway("exclusive", "choice", default="choice_l").task("l").task("r").end()
+    drawing.flow("begin", "choice", "l", "end").flow("choice", "r", when="=price > 1").flow("r", "end")
+    (project / "processes" / "hello.bpmn").write_bytes(drawing.xml())
+    assert run(project, "deploy", "processes", *APP, dsn=dsn).code == 0
+    assert run(project, "start-plain", "stops", dsn=dsn).code == 0
+
+    (row,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)
+    shown = run(project, "incidents", "show", str(row["incident"]), dsn=dsn)
+    resolved = run(project, "incidents", "resolve", str(row["incident"]), "--reason", "again", dsn=dsn)
+
+    assert (row["element_id"], row["kind"], row["entry_id"]) == ("choice", "EXTRACT_VALUE_ERROR", None)
+    assert (shown.code, resolved.code) == (0, 0), resolved.err
+    (again,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)
+    assert again["incident"] != row["incident"]  # the variable is still missing
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("=sum(prices) > 1", "the condition calls sum(...)"),
+        ("=price * 2 > 1", "the condition computes `price * ...`"),
+    ],
+)
+def test_what_the_embedded_engine_does_not_run_is_refused_with_its_place(
+    project: Path, dsn: str, condition: str, why: str
+) -> None:
+    drawing = Drawing("odd").start().gateway("exclusive", "choice", default="choice_end").end("end", "e2")
+    drawing.flow("begin", "choice", "end").flow("choice", "e2", when=condition, id="odd_way")
+    (project / "processes" / "hello.bpmn").write_bytes(drawing.xml())
+
+    said = run(project, "deploy", "processes", *APP, dsn=dsn)
+
+    assert said.code == 1
+    assert re.search(r"odd\.bpmn:\d+: the condition of 'odd_way' is ", said.sentence()), said.sentence()
+    assert f"which the embedded engine does not run ({why})" in said.sentence()
+    assert said.sentence().endswith("or use Zeebe (VERBWORKER_ENGINE=zeebe)")
 
 
 def test_verify_says_what_is_not_hollow_and_finds_what_nobody_serves(project: Path) -> None:

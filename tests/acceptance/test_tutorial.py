@@ -63,5 +63,8 @@ def test_the_tutorial_works_from_an_empty_folder(terminal: Terminal) -> None:
     rejected, paid = answers("verbworker runbook show")
     assert ": completed as rejected, " in rejected
     assert ": completed as paid, " in paid
+    missing, conflict = (json.loads(said)["detail"] for said in answers("curl --silent"))
+    assert missing.startswith("no entry ")
+    assert "C-2000" in conflict
     read = json.loads(answers("curl --fail --silent http")[-1])
     assert (read["status"], read["outcome"]["status"]) == ("completed", "paid")

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support.outages import told_outage
 from tests.support.rest_replay import Answer, Exchange, RestServer, Seen, now, problem, recorded, replayed, rest_server
 from tests.support.token_server import serve, token
+from tests.support.told_outages import told_outage
 from verbworker.background.outages import ENGINE
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.auth import Access, BasicAccess, NoAccess, TokenAccess

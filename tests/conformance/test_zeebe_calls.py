@@ -12,7 +12,7 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_in_process import InProcessGateway, Polled, no_jobs, serving
-from tests.support.outages import told_outage
+from tests.support.told_outages import told_outage
 from verbworker.background.outages import ENGINE
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.engine.zeebe.connection import GatewayAddress

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.databases import blocked, execute, plain
-from tests.support.outages import told_outage
 from tests.support.postgres import Postgres
+from tests.support.told_outages import told_outage
 from verbworker.app.logging import set_up
 from verbworker.background.outages import ENGINE, POSTGRES
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable

@@ -1,20 +1,26 @@
 """Plain jobs: the tasks of a pyzeebe router and tasks of our own, with frames, replay and crashes."""
 
+import io
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyzeebe import Job as PyzeebeJob
+from pyzeebe import ZeebeTaskRouter
 
 from tests.pyzeebe_app.orders import LEDGER, PREFIX
 from tests.pyzeebe_app.orders import registry as orders
 from verbworker import PermanentBusiness, Registry, TaskCall, TransientExternal
+from verbworker.app.logging import set_up
 from verbworker.errors import ContractInvalid
 from verbworker.job.failpoint import Point
 from verbworker.testing.kit import Kit
 from verbworker.testing.memory import JobState
 
+SECRET = "s3cr3t-w0rd"
 ORDER = {"order_id": "o-1", "amount": 100, "country": "DE", "price": 119.0, "email": "a@b.example"}
 
 
@@ -202,10 +208,75 @@ async def test_a_missing_variable_is_named(dsn: str) -> None:
 
     async with Kit.open(dsn, registry) as kit:
         ran = await kit.run_task("greet", {})
+        frame = await kit.database.fetchrow("SELECT fail_text FROM verbworker.job_frame")
 
-    assert ran.messages[0].startswith(
-        "PermanentContract VariableMissing: the process has no variable name, which the task greet takes (verb greet,"
+    line = greet.__code__.co_firstlineno
+    words = (
+        "the process has no variable name, which the task greet takes"
+        f" (at tests/stores/test_plain_jobs.py:{line} in test_a_missing_variable_is_named.greet)"
     )
+    assert ran.messages[0].startswith(f"PermanentContract VariableMissing: {words} (verb greet,")
+    assert frame is not None
+    assert frame["fail_text"] == words
+
+
+@pytest.mark.parametrize("is_single", [True, False])
+async def test_a_missing_variable_of_a_pyzeebe_task_is_named_at_once(
+    dsn: str, is_single: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = ZeebeTaskRouter()
+
+    how: dict[str, Any] = {"single_value": True, "variable_name": "price"} if is_single else {}
+
+    @router.task("price", **how)
+    def price(amount: int, country: str = "DE") -> dict[str, int]:
+        raise AssertionError("never run")
+
+    async with Kit.open(dsn, Registry().include_pyzeebe(router)) as kit:
+        ran = await kit.run_task("price", {"country": "AT"})
+        frame = await kit.database.fetchrow("SELECT runs, fail_text FROM verbworker.job_frame")
+
+    assert (ran.state, frame and frame["runs"]) == (JobState.INCIDENT, 1)
+    assert frame is not None
+    assert re.fullmatch(
+        r"the process has no variable amount, which the task price takes"
+        r" \(at tests/stores/test_plain_jobs.py:\d+ in test_a_missing_variable\S+\.price\)",
+        frame["fail_text"],
+    )
+    (told,) = [record for record in caplog.records if record.getMessage() == "run failed"]
+    assert getattr(told, "function", "").endswith(".price")
+
+
+@pytest.mark.parametrize("has_tracebacks", [True, False])
+async def test_the_message_of_a_failing_decorator_is_told_only_with_tracebacks(dsn: str, has_tracebacks: bool) -> None:
+    router, said = ZeebeTaskRouter(), io.StringIO()
+
+    def audit(job: PyzeebeJob) -> PyzeebeJob:
+        raise ValueError(f"{SECRET} of {job.variables}")
+
+    async def sign(job: PyzeebeJob) -> PyzeebeJob:
+        raise KeyError(SECRET)
+
+    @router.task("price", before=[audit], after=[sign])
+    def price(amount: int) -> dict[str, int]:
+        raise LookupError(SECRET)
+
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        set_up(as_json=False, level="info", has_tracebacks=has_tracebacks, stream=said)
+        async with Kit.open(dsn, Registry().include_pyzeebe(router)) as kit:
+            await kit.run_task("price", {"amount": 1})
+    finally:
+        root.handlers[:], level = before
+        root.setLevel(level)
+
+    told = [line for line in said.getvalue().splitlines() if "decorator failed; the job goes on" in line]
+    assert len(told) >= 2
+    assert re.search(
+        r"decorator=\S*audit error=ValueError file=\S*test_plain_jobs.py line=\d+ function=\S*audit", told[0]
+    )
+    assert (SECRET in said.getvalue()) is has_tracebacks
 
 
 def test_a_job_type_is_registered_once() -> None:

@@ -139,6 +139,14 @@ async def test_one_request_key_is_one_entry_however_often_and_at_once_it_is_sent
     assert (await effects(desk.database), len(engine.jobs)) in ((1, 0), (0, 1))
 
 
+async def test_a_request_key_has_a_length_that_an_index_holds(desk: Counter) -> None:
+    longest = "\N{GRINNING FACE}".join(uuid4().hex for _ in range(16))[:512]
+
+    await desk.router.invoke(BOOK, caller=asking(longest))
+    with pytest.raises(InvocationInvalid, match="the request key has 513 characters, and 512 is the most"):
+        asking(longest + "x")
+
+
 async def test_the_same_key_for_something_else_is_refused(desk: Counter) -> None:
     first = await desk.router.invoke(BOOK, caller=asking("r-1"))
 

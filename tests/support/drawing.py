@@ -1,7 +1,9 @@
 """Models drawn in a few words: nodes and arrows in, BPMN out, for every engine that must agree about them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 from xml.etree.ElementTree import Element, fromstring, register_namespace, tostring
 from xml.sax.saxutils import escape, quoteattr
 
@@ -32,6 +34,7 @@ class Drawing:
     messages: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     process_listeners: str = ""
+    correlation_key: str = "=corr_key"
     lines: list[str] = field(default_factory=list)  # associations stand after everything else
 
     def start(self, name: str = "begin") -> "Drawing":
@@ -65,9 +68,9 @@ class Drawing:
         definition = f'<zeebe:taskDefinition type="{job_type or name}" retries="{retries}"/>'
         return self._add("serviceTask", name, f"{_extensions(definition + listeners)}", more)
 
-    def user_task(self, name: str) -> "Drawing":
+    def user_task(self, name: str, *, mapping: str = "") -> "Drawing":
         """A job-based user task."""
-        return self._add("userTask", name)
+        return self._add("userTask", name, _extensions(mapping) if mapping else "")
 
     def gateway(self, kind: str, *names: str, default: str = "", listeners: str = "") -> "Drawing":
         """Gateways of one kind: exclusive, parallel, inclusive, eventBased."""
@@ -81,9 +84,10 @@ class Drawing:
         inside = (_extensions(listeners) if listeners else "") + self._event(timer, message)
         return self._add("intermediateCatchEvent", name, inside)
 
-    def receive(self, name: str, message: str) -> "Drawing":
+    def receive(self, name: str, message: str, *, mapping: str = "") -> "Drawing":
         """A receive task."""
-        return self._add("receiveTask", name, more=f' messageRef="{self._message(message)}"')
+        inside = _extensions(mapping) if mapping else ""
+        return self._add("receiveTask", name, inside, f' messageRef="{self._message(message)}"')
 
     def boundary(
         self,
@@ -155,7 +159,7 @@ class Drawing:
         """The whole model."""
         declared = [
             f'<bpmn:message id="{ref}" name={quoteattr(name)}>'
-            + _extensions('<zeebe:subscription correlationKey="=corr_key"/>')
+            + _extensions(f'<zeebe:subscription correlationKey="{self.correlation_key}"/>')
             + "</bpmn:message>"
             for name, ref in self.messages.items()
         ]
@@ -216,3 +220,12 @@ def listeners(*pairs: tuple[str, str]) -> str:
     """Execution listeners: each an event and a job type."""
     inside = "".join(f'<zeebe:executionListener eventType="{event}" type="{kind}"/>' for event, kind in pairs)
     return f"<zeebe:executionListeners>{inside}</zeebe:executionListeners>"
+
+
+def mappings(
+    inputs: Mapping[str, str] = MappingProxyType({}), outputs: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """An element's mappings, by target: inputs, then outputs."""
+    lines = [f'<zeebe:input source={quoteattr(source)} target="{target}"/>' for target, source in inputs.items()]
+    lines += [f'<zeebe:output source={quoteattr(source)} target="{target}"/>' for target, source in outputs.items()]
+    return f"<zeebe:ioMapping>{''.join(lines)}</zeebe:ioMapping>"

@@ -54,6 +54,10 @@ def _event(kind: str, definition: str) -> str:
     return _element(kind, f"<bpmn:{definition}EventDefinition/>")
 
 
+def _mapping(inside: str) -> str:
+    return f"<zeebe:ioMapping>{inside}</zeebe:ioMapping>"
+
+
 _CATCH, _THROW = "intermediateCatchEvent", "intermediateThrowEvent"
 
 ODD = [
@@ -67,7 +71,7 @@ ODD = [
     Odd("signal", _event(_CATCH, "signal"), "use a message"),
     Odd("thrown signal", _event(_THROW, "signal"), "use a message"),
     Odd("escalation", _event(_THROW, "escalation"), "use an error"),
-    Odd("condition", _event(_CATCH, "conditional"), "use a gateway over a flag"),
+    Odd("condition", _event(_CATCH, "conditional"), "use a gateway behind the task"),
     Odd("link", _event(_THROW, "link"), "use a sequence flow"),
     Odd(
         "two events in one",
@@ -77,26 +81,36 @@ ODD = [
     Odd(
         "multi-instance",
         _element("serviceTask", "<bpmn:multiInstanceLoopCharacteristics/>", _JOB),
-        "draw the loop with a gateway over a flag",
+        "draw the loop with a gateway",
     ),
     Odd(
         "standard loop",
         _element("serviceTask", "<bpmn:standardLoopCharacteristics/>", _JOB),
-        "draw the loop with a gateway over a flag",
+        "draw the loop with a gateway",
     ),
     Odd(
-        "mapping",
-        _element("serviceTask", "", f'{_JOB}<zeebe:ioMapping><zeebe:input source="=a" target="b"/></zeebe:ioMapping>'),
-        "a hollow model maps none",
+        "mapping that computes",
+        _element("serviceTask", "", _JOB + _mapping('<zeebe:input source="=a * 2" target="b"/>')),
+        "maps =a * 2 into b, which the embedded engine does not run; map a variable, a path or a constant",
     ),
     Odd(
-        "mapping of a native user task",
+        "mapping into a list",
+        _element("serviceTask", "", _JOB + _mapping('<zeebe:output source="=a" target="b[1]"/>')),
+        "maps into b[1], which",
+    ),
+    Odd(
+        "mapping of a gateway",
+        _element("exclusiveGateway", "", _mapping('<zeebe:input source="=a" target="b"/>')),
+        "has an input mapping, which the embedded engine does not run; move it to a task",
+    ),
+    Odd(
+        "mapping into an event",
         _element(
-            "userTask",
-            "",
-            '<zeebe:userTask/><zeebe:ioMapping><zeebe:output source="=a" target="b"/></zeebe:ioMapping>',
+            _CATCH,
+            "<bpmn:timerEventDefinition><bpmn:timeDuration>PT1M</bpmn:timeDuration></bpmn:timerEventDefinition>",
+            _mapping('<zeebe:input source="=a" target="b"/>'),
         ),
-        "a hollow model maps none",
+        "has an input mapping",
     ),
     Odd("no job type", _element("serviceTask"), "write one"),
     Odd("computed job type", _element("serviceTask", "", '<zeebe:taskDefinition type="=kind"/>'), "write one"),
@@ -109,6 +123,7 @@ ODD = [
             _CATCH,
             "<bpmn:timerEventDefinition><bpmn:timeDuration>=a + b</bpmn:timeDuration></bpmn:timerEventDefinition>",
         ),
-        "let a verb set one flag",
+        "computes =a + b, which the embedded engine does not run; have a task set one variable and name that, or use"
+        " Zeebe (VERBWORKER_ENGINE=zeebe)",
     ),
 ]  # fmt: skip

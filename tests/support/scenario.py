@@ -16,7 +16,10 @@ from verbworker.engine.protocol import Ask, Deployed, Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
 from verbworker.job.job import Job
 
-VARIABLES = ("orch_a", "orch_b", "orch_x", "orch_y", "orch_again", "corr_key")
+VARIABLES = (
+    *("orch_a", "orch_b", "orch_x", "orch_y", "orch_again", "corr_key"),
+    *("order", "amount", "price", "country", "paid"),  # of plain models
+)
 LONG_MS = 20 * 24 * 3600 * 1000  # longer than any scenario moves the clock
 _PATIENCE_S = 5
 _TYPE = re.compile(rb'(<zeebe:(?:taskDefinition|executionListener)\b[^>]*?\btype=")([^"]+)"')

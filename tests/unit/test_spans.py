@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -283,4 +284,5 @@ def test_a_worker_that_does_not_trace_does_not_load_opentelemetry() -> None:
 @pytest.mark.parametrize("why", ["may_have_twin", "is_element_visited", "may_have_archived"])
 def test_a_claim_is_in_doubt_for_each_of_three_reasons(why: str) -> None:
     assert not make_claim().has_doubt
-    assert replace(make_claim(), **{why: True}).has_doubt
+    in_doubt: dict[str, Any] = {why: True}
+    assert replace(make_claim(), **in_doubt).has_doubt

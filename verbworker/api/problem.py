@@ -14,7 +14,6 @@ from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
     MessageInvalid,
-    NotFound,
     PermanentContract,
     Refused,
     RequestConflict,
@@ -90,11 +89,9 @@ def _problem_of(request: Request, error: Exception) -> Response:
             return _problem(422, "the request is invalid", _fields(error))
         case MessageInvalid():
             return _problem(422, str(error), dict(error.fields))
-        case NotFound():
-            return _problem(404, str(error))
-        case RequestConflict():
-            return _problem(409, str(error))
-        case Refused() | PermanentContract():
+        case Refused():
+            return _problem(error.http_status, str(error))
+        case PermanentContract():
             return _problem(422, str(error))
         case StoreUnavailable() | StoreConflict():
             _log.warning("request not carried out", extra={"reason": str(error)})

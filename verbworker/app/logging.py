@@ -23,7 +23,7 @@ _SECRET_IN_TEXT = re.compile(
 Trace = Callable[[BaseException], Iterator[str]]
 
 _LONGEST = 2_000  # characters of a field; several fit into 16 KiB, where container runtimes split lines
-_NOISY = ("grpc", "asyncio", "asyncpg", "httpx", "httpcore")
+_NOISY = ("grpc", "asyncio", "asyncpg", "httpx", "httpcore", "pyzeebe")
 
 
 def apply(settings: Settings) -> None:

@@ -92,7 +92,9 @@ class Settings(BaseSettings):
         env_prefix=_PREFIX, toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
-    dsn: SecretStr | None = Field(default=None, description="Postgres URI")
+    dsn: SecretStr | None = Field(
+        default=None, description="Postgres URI, with parameters of libpq such as sslmode and connect_timeout"
+    )
     dsn_file: Path | None = Field(default=None, description="file with the Postgres URI")
     control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
     verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")

@@ -88,7 +88,7 @@ class IncidentActions:
                 raise NotFound(f"no open incident of the tenant {self._tenant} is named {where}")
             case [one]:
                 return one
-        several = ", ".join(str(one.incident_id or one.job_key) for one in found)
+        several = ", ".join(str(one.incident_id or one.job_key or one.incident_key) for one in found)
         raise RequestConflict(f"{where} has several incidents: {several}; name one of them")
 
     async def _by_key(self, text: str) -> list[Trouble]:

@@ -282,6 +282,11 @@ class IncidentRecord(BaseModel):
     operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
     @property
+    def which(self) -> UUID | int | None:
+        """What names it: its id, or without an entry the key of its job or of the engine's incident."""
+        return self.incident_id or self.job_key or self.incident_key
+
+    @property
     def kind(self) -> str:
         """What it is called: the engine's type, or else the code of the held job."""
         return self.incident_type or self.fail_code or "held"

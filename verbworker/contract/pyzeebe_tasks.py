@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, cast
@@ -15,6 +16,7 @@ from pyzeebe.task.exception_handler import ExceptionHandler
 from pyzeebe.task.task import Task
 from pyzeebe.task.task_builder import build_job_handler
 from pyzeebe.task.task_config import TaskConfig
+from pyzeebe.task.types import AsyncTaskDecorator
 from pyzeebe.types import Variables
 
 from verbworker.contract.task import (
@@ -26,13 +28,17 @@ from verbworker.contract.task import (
     TaskFailed,
     TaskThrown,
     first_line,
+    require_variables,
     variables_in,
 )
 from verbworker.contract.verb import OnUnknown
 from verbworker.errors import ContractInvalid, PermanentContract
+from verbworker.job.error_place import locate_error
 from verbworker.job.job import Job
 
 _WORKER = "verbworker"
+
+_log = logging.getLogger(__name__)
 
 
 class FrameController(JobController):
@@ -100,11 +106,13 @@ def tasks_of(
 
 def _run(task: Task, config: TaskConfig) -> Callable[[Job, TaskCall, Invoke], Any]:
     config.exception_handler = _keep_error(config.exception_handler)
+    config.before = [_ignore_failure(decorator) for decorator in config.before]
+    config.after = [_ignore_failure(decorator) for decorator in config.after]
 
     async def run(job: Job, call: TaskCall, invoke: Invoke) -> TaskEnd:
         given = _job(job, call)
         controller = FrameController(given)
-        await build_job_handler(_through(invoke, task.original_function), config)(given, controller)
+        await build_job_handler(_through(invoke, task), config)(given, controller)
         if controller.end is not None:
             return controller.end
         # With a handler that decided nothing pyzeebe leaves the job to its timeout; here the exception decides.
@@ -130,11 +138,32 @@ def _keep_error(own: ExceptionHandler | None) -> ExceptionHandler:
     return handle
 
 
-def _through(invoke: Invoke, function: Callable[..., Any]) -> Callable[..., Any]:
+def _ignore_failure(decorator: AsyncTaskDecorator) -> AsyncTaskDecorator:
+    """Return a decorator whose failure is ignored, as in pyzeebe, whose log line would hold the exception's message."""
+
+    async def run(job: PyzeebeJob) -> PyzeebeJob:
+        try:
+            return await decorator(job)
+        except Exception as error:
+            about = {"task": job.type, "job_key": job.key, "decorator": _name(decorator)}
+            fields = {**about, **locate_error(error).fields()}
+            _log.warning("decorator failed; the job goes on", exc_info=error, extra=fields)
+            return job
+
+    return run
+
+
+def _name(decorator: Callable[..., Any]) -> str:
+    return str(getattr(decorator, "__qualname__", type(decorator).__name__)).replace("<locals>.", "")
+
+
+def _through(invoke: Invoke, task: Task) -> Callable[..., Any]:
     """Return the function as pyzeebe calls it, run by the runtime: on its threads, and awaited until it has ended."""
+    function = task.original_function
 
     @functools.wraps(function)
     async def call(**arguments: Any) -> Any:
+        require_variables(task.type, function, arguments)
         return await invoke(function, arguments)
 
     return call

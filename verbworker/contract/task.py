@@ -137,7 +137,7 @@ def plain_task(
             given = {known: value for known, value in given.items() if known in variables}
         if call_name is not None:
             given[call_name] = call
-        _require(name, function, given)
+        require_variables(name, function, given)
         answer = await invoke(function, given)
         return TaskDone({returns: answer} if returns is not None else variables_in(name, answer))
 
@@ -177,7 +177,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[list[str], str
     return named, call_name, takes_all
 
 
-def _require(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> None:
+def require_variables(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> None:
     """Raise `PermanentContract` for a variable that the task needs and the process does not have."""
     missing = [
         parameter.name
@@ -188,7 +188,9 @@ def _require(name: str, function: Callable[..., Any], given: Mapping[str, object
     ]
     if missing:
         raise PermanentContract(
-            f"the process has no variable {missing[0]}, which the task {name} takes", code="VariableMissing"
+            f"the process has no variable {missing[0]}, which the task {name} takes",
+            code="VariableMissing",
+            function=function,
         )
 
 

@@ -143,8 +143,11 @@ class DevSession:
         self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
         if greeting.example:
             self._tell(f"  {greeting.example}")
-        self._tell("  verbworker gates list")
-        self._tell("  verbworker runbook list")
+        # Plain processes have neither gates nor entries.
+        for command in (
+            ("gates list", "runbook list") if greeting.verbs else ("frames list --state completed", "incidents list")
+        ):
+            self._tell(f"  verbworker {command}")
 
     async def _follow(self, dsn: str, database: Database, files: Files, worker: WorkerProcess) -> int:
         log = EventLog(Runbook(database), self._plan.tenant)

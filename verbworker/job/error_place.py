@@ -3,14 +3,15 @@
 The exception's message is left out: it may hold anything, a payload as well as a password.
 """
 
+import inspect
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from traceback import walk_tb
 from types import CodeType, FrameType
 
-from verbworker.errors import leaves
+from verbworker.errors import Failure, leaves
 
 _OURS = ("verbworker", "verblint")
 _LIBRARIES = {"site-packages", "dist-packages"}
@@ -58,8 +59,19 @@ def locate_error(error: BaseException, module: str = "") -> RaisedError:
             return RaisedError(
                 type(cause).__name__, _short_name(frame), line, _function(frame.f_code), _sqlstate(cause)
             )
+    if isinstance(error, Failure) and error.function is not None:
+        return _about(error, error.function)
     states = (state for cause in _causes(error) if (state := _sqlstate(cause)) is not None)
     return RaisedError(type(next(leaves(error))).__name__, sqlstate=next(states, None))
+
+
+def _about(error: Failure, function: Callable[..., object]) -> RaisedError:
+    """Return an error with the place of the function that it is about."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return RaisedError(type(error).__name__)
+    name = _short_file(code.co_filename, str(getattr(function, "__module__", "")))
+    return RaisedError(type(error).__name__, name, code.co_firstlineno, _function(code))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -93,9 +105,12 @@ def _is_library(name: str) -> bool:
 
 
 def _short_name(frame: FrameType) -> str:
+    return _short_file(frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")))
+
+
+def _short_file(name: str, module: str) -> str:
     """Return a file's name from its package on: where it is installed is private."""
-    path = PurePath(frame.f_code.co_filename)
-    module = str(frame.f_globals.get("__name__", ""))
+    path = PurePath(name)
     parts = module.count(".") + (2 if path.stem == "__init__" else 1)
     return "/".join(path.parts[-parts:])
 

@@ -11,8 +11,9 @@ import asyncpg
 
 from verbworker import metrics
 from verbworker.background.outages import POSTGRES, Outage
-from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.dsn import advice_for, hide_password
+from verbworker.errors import ContractInvalid, StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
+from verbworker.stores.dsn import read_address
+from verbworker.stores.server_errors import reason_of, unreachable
 from verbworker.stores.sql import query
 
 _Holder = asyncio.Task[Any] | None
@@ -33,7 +34,6 @@ _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 # On an open connection these mean that it was misused, or that a statement was cancelled.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
-_LONGEST_REASON = 2_000  # characters of an error of Postgres
 
 
 class Connection(Protocol):
@@ -53,7 +53,7 @@ def translate_errors() -> Iterator[None]:
         with _translated_answers():
             yield
     except (OSError, TimeoutError) as error:
-        raise StoreUnavailable(_reason(error)) from error
+        raise StoreUnavailable(reason_of(error)) from error
 
 
 @contextmanager
@@ -65,18 +65,18 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
     try:
         yield
     except _CONFLICT as error:
-        raise StoreConflict(_reason(error)) from error
+        raise StoreConflict(reason_of(error)) from error
     except asyncpg.ReadOnlySQLTransactionError as error:
-        raise StoreReadOnly(f"the database takes no writes: {_reason(error)}") from error
+        raise StoreReadOnly(f"the database takes no writes: {reason_of(error)}") from error
     except _GONE as error:
         if isinstance(error, _MISUSED) and _is_open(verbs):
-            raise StoreError(_reason(error)) from error
+            raise StoreError(reason_of(error)) from error
         # What asyncpg says of a statement that it cannot finish is about its own states.
         is_cut_off = isinstance(error, asyncpg.InternalClientError)
-        reason = "the connection was lost during a statement" if is_cut_off else _reason(error)
+        reason = "the connection was lost during a statement" if is_cut_off else reason_of(error)
         raise StoreUnavailable(reason) from error
     except asyncpg.PostgresError as error:
-        raise StoreError(_reason(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error
+        raise StoreError(reason_of(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error
 
 
 def _is_open(connection: Any) -> bool:
@@ -86,34 +86,25 @@ def _is_open(connection: Any) -> bool:
         return False
 
 
-def _reason(error: BaseException) -> str:
-    # Leave out details and rejected arguments: they contain the row, which may be a payload.
-    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
-    if text.startswith("invalid input for query argument"):
-        text = text.partition(":")[0]
-    advice = advice_for(error)
-    # Cut first: a verb's statement may raise a text of megabytes.
-    return (" ".join(text[:_LONGEST_REASON].split()) or type(error).__name__) + (
-        "" if advice is None else f"; {advice}"
-    )
-
-
-def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
-    address = hide_password(dsn)
-    if address is None:
-        reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
-        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
-    advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
-    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}{advice}")
+@contextmanager
+def _translated_refusals(dsn: str) -> Iterator[None]:
+    """Translate what may happen while a connection is made."""
+    try:
+        yield
+    except (*_UNAVAILABLE, ValueError, OverflowError) as error:
+        raise unreachable(dsn, error) from error
+    except asyncpg.PostgresError as error:
+        raise ContractInvalid(
+            f"Postgres refuses a parameter of its address: {reason_of(error)}; fix VERBWORKER_DSN"
+        ) from error
 
 
 @asynccontextmanager
-async def connect(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
+async def connect(dsn: str, *, timeout: float | None = None) -> AsyncIterator[Connection]:
     """Open a separate connection, for one-off work."""
-    try:
-        connection = await asyncpg.connect(dsn, timeout=timeout)
-    except (*_UNAVAILABLE, ValueError, OverflowError) as error:
-        raise _unreachable(dsn, error) from error
+    address = read_address(dsn, timeout=timeout)
+    with _translated_refusals(dsn):
+        connection = await asyncpg.connect(address.dsn, timeout=address.timeout)
     try:
         with translate_errors():
             yield connection
@@ -238,20 +229,20 @@ class Database:
         self.is_open = False
 
     async def __aenter__(self) -> Self:
-        try:
+        address = read_address(self._dsn)
+        own_name = {} if address.is_named else {"application_name": "verbworker"}
+        with _translated_refusals(self._dsn):
             self._pool = await asyncpg.create_pool(
-                self._dsn,
+                address.dsn,
                 min_size=1,
                 max_size=self._size,
-                timeout=10,  # to connect: longer than a lost packet and TLS take
+                timeout=address.timeout,
                 command_timeout=30,  # ours take milliseconds; beyond it the server is taken for gone
                 max_inactive_connection_lifetime=60,  # proxies drop idle connections after minutes
                 connection_class=self._connection_class,
                 init=_learn_types,
-                server_settings={"application_name": "verbworker"} | self._settings,
+                server_settings=own_name | self._settings,
             )
-        except (*_UNAVAILABLE, ValueError, OverflowError) as error:
-            raise _unreachable(self._dsn, error) from error
         self.is_open = True
         return self
 

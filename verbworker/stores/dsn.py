@@ -1,7 +1,10 @@
-"""The address of the database: how to show it, and what to do when Postgres refuses."""
+"""The address of the database: how to show it, its parameters, and what to do when Postgres refuses."""
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from verbworker.errors import ContractInvalid
 
 _REACHABLE = "see that the server runs and that the network lets this host through"
 # What to do, by SQLSTATE; states that are missing here need no advice.
@@ -29,6 +32,24 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
+_DEFAULT_TIMEOUT = 10.0  # seconds to connect: longer than a lost packet and TLS take
+_LEAST_TIMEOUT = 2.0  # as in libpq
+# Parameters of libpq that asyncpg does not have, with the values that ask for nothing.
+_ASKS_NOTHING = {
+    **dict.fromkeys(("channel_binding", "gssencmode"), ("prefer", "disable")),
+    "client_encoding": ("utf8", "utf-8", "UTF8", "UTF-8", "auto"),
+    "sslcompression": ("0",),
+}
+_UNSUPPORTED = frozenset(
+    (
+        *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "hostaddr"),
+        *("sslsni", "sslcrldir", "sslcertmode", "sslkeylogfile", "requiressl", "requirepeer", "require_auth"),
+        *("gssdelegation", "load_balance_hosts", "replication", "min_protocol_version", "max_protocol_version"),
+        *("tty", "scram_client_key", "scram_server_key", "oauth_issuer", "oauth_client_id"),
+    )
+)
+
+
 def advice_for(error: BaseException) -> str | None:
     """Return what to do about an error of Postgres; None without advice."""
     return _ADVICE.get(getattr(error, "sqlstate", None) or "")
@@ -46,3 +67,55 @@ def hide_password(dsn: str) -> str | None:
         return None
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a database as asyncpg takes it."""
+
+    dsn: str
+    timeout: float
+    is_named: bool  # it names the application itself
+
+
+def read_address(dsn: str, *, timeout: float | None = None) -> Address:
+    """Translate parameters of libpq in an address; raises `ContractInvalid` for those that cannot be used.
+
+    A `timeout` limits the time to connect beyond what the address says.
+    """
+    parts = urlsplit(dsn) if hide_password(dsn) is not None else None
+    try:
+        written = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True) if parts and parts.query else []
+    except ValueError:
+        # Without the text: it may be part of a password.
+        raise _refusal("the parameters of the database's address are not written as name=value") from None
+    if parts is None or not written:
+        return Address(dsn, timeout or _DEFAULT_TIMEOUT, is_named=False)
+    given = dict(written)
+    seconds = _seconds(given["connect_timeout"]) if "connect_timeout" in given else _DEFAULT_TIMEOUT
+    kept = [(name, value) for name, value in written if _is_for_driver(name, value)]
+    if len(kept) < len(written):
+        dsn = urlunsplit(parts._replace(query=urlencode(kept, quote_via=quote)))
+    return Address(dsn, seconds if timeout is None else min(seconds, timeout), "application_name" in given)
+
+
+def _is_for_driver(name: str, value: str) -> bool:
+    if name in ("connect_timeout", "fallback_application_name"):
+        return False  # the first is an argument of asyncpg's; we have a name of our own
+    if value in _ASKS_NOTHING.get(name, ()):
+        return False
+    if name in _ASKS_NOTHING:
+        raise _refusal(f"the parameter {name}={value} of the database's address is not supported")
+    if name in _UNSUPPORTED:
+        raise _refusal(f"the parameter {name} of the database's address is not supported")
+    return True
+
+
+def _seconds(text: str) -> float:
+    if not text.isascii() or not text.removeprefix("-").isdecimal():
+        raise _refusal("connect_timeout of the database's address is a number of seconds")
+    return max(float(text), _LEAST_TIMEOUT) if float(text) > 0 else _DEFAULT_TIMEOUT
+
+
+def _refusal(what: str) -> ContractInvalid:
+    return ContractInvalid(f"{what}; fix VERBWORKER_DSN")

@@ -9,6 +9,9 @@
 A flag is `orch_` and lower-case words. A literal is a string without escapes, an integer, true, false or null. A list
 has strings only or integers only. A flag without a comparison is parsed, because its fix needs a place, and is reported
 by its own rule. `verblint.feel.grammar` parses conditions and rejects everything else.
+
+`verblint.feel.plain_condition` parses the conditions of plain models, where a name may be any variable or a path into
+one, and may be compared with another.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +23,10 @@ from verblint.startup.value import value
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-Value = bool | int | str | None
+Value = bool | int | float | str | None
 Truth = bool | None
 
-_ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_ORDERS: Mapping[str, Callable[..., bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @value(guarded=False)
@@ -69,6 +72,15 @@ class Membership:
 
 
 @value(guarded=False)
+class Relation:
+    """A variable of a plain model compared with another; hollow models have none."""
+
+    left: FlagRead
+    operator: str
+    right: FlagRead
+
+
+@value(guarded=False)
 class Not:
     """The negation of a test."""
 
@@ -89,7 +101,7 @@ class Or:
     tests: tuple["Test", ...]
 
 
-Test = Bare | Comparison | Membership | Not | And | Or
+Test = Bare | Comparison | Membership | Relation | Not | And | Or
 
 
 def walk(test: Test) -> Iterator[Test]:
@@ -129,6 +141,8 @@ def evaluate(test: Test, values: Mapping[str, Value]) -> Truth:
         case Membership(flag, literals):
             value = values.get(flag.name)
             return _any(_equal(value, literal.value) for literal in literals)
+        case Relation(left, operator, right):
+            return _compare(values.get(left.name), operator, values.get(right.name))
         case Not(inner):
             return _opposite(evaluate(inner, values))
         case And(tests):
@@ -143,6 +157,8 @@ def _compare(value: Value, operator: str, literal: Value) -> Truth:
     if operator == "!=":
         return _opposite(_equal(value, literal))
     if _is_number(value) and _is_number(literal):
+        return _ORDERS[operator](value, literal)
+    if isinstance(value, str) and isinstance(literal, str):
         return _ORDERS[operator](value, literal)
     return None
 

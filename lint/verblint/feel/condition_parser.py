@@ -14,20 +14,21 @@ if TYPE_CHECKING:
 
 _PAYLOAD = "domain_payload"
 _UNSIGNED = pattern(UNSIGNED)
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _WORDS = (TokenKind.NAME, TokenKind.STRING, TokenKind.NUMBER)
 
 
 def parse_any(text: str) -> Test:
     """Parse any condition, or raise ConditionError."""
-    _check_text(text)
+    check_text(text)
     tokens = list(tokenize(text, 1))
     _check_payload(text, tokens)
-    _check_tokens(tokens)
-    return _Parser(text, tokens).run()
+    check_tokens(tokens)
+    return ConditionParser(text, tokens).run()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Reject what no condition may be: too long, not ASCII, not FEEL."""
     if len(text) > MAX_LENGTH:
         message = f"the condition has {len(text):,} characters; {MAX_LENGTH:,} is the most"
         raise ConditionError(Reason(reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE), MAX_LENGTH, len(text))
@@ -48,7 +49,7 @@ def _check_payload(text: str, tokens: list[FeelToken]) -> None:
             _refuse(token, reason.PAYLOAD, message, reason.LET_A_VERB_DECIDE)
 
 
-def _check_tokens(tokens: list[FeelToken]) -> None:
+def check_tokens(tokens: list[FeelToken]) -> None:
     """Reject what is invalid anywhere in a condition: comments, and words without a space between them."""
     before: FeelToken | None = None
     for token in tokens:
@@ -65,7 +66,7 @@ def _refuse(token: FeelToken | Literal, code: str, message: str, hint: str) -> "
     raise ConditionError(Reason(code, message, hint), token.start, token.end)
 
 
-class _Parser:
+class ConditionParser:
     """One pass over the tokens of one text."""
 
     def __init__(self, text: str, tokens: list[FeelToken]) -> None:
@@ -104,9 +105,12 @@ class _Parser:
                 hint = "Write not(...): without parentheses the engine joins the words in another way"
                 _refuse(token, reason.MISSING_OPERATOR, "`not` needs parentheses", hint)
             return Not(self._group(opening))
-        if token.kind is not TokenKind.NAME or token.text in KEYWORDS:
+        if not self._begins_test(token):
             self._stop(reason.of_start(self._tokens, self._at))
         return self._flag_test()
+
+    def _begins_test(self, token: FeelToken) -> bool:
+        return token.kind is TokenKind.NAME and token.text not in KEYWORDS
 
     def _group(self, opening: FeelToken) -> Test:
         self._depth += 1
@@ -124,7 +128,7 @@ class _Parser:
     def _flag_test(self) -> Test:
         flag = self._flag()
         operator = self._token
-        if operator.kind is TokenKind.OPERATOR and operator.text in _COMPARISONS:
+        if operator.kind is TokenKind.OPERATOR and operator.text in COMPARISONS:
             self._at += 1
             return Comparison(flag, operator.text, self._comparand(operator))
         if self._takes_word("in"):
@@ -159,11 +163,11 @@ class _Parser:
         if not self._takes(")"):
             self._stop(Reason(reason.SYNTAX, "the list is not closed here", 'Write: in ("a", "b")'))
         for literal in literals:
-            if type(literal.value) not in (str, int):
+            if isinstance(literal.value, bool) or literal.value is None:
                 message = "true, false or null in a list is a test of its own that ignores the flag"
                 _refuse(literal, reason.MIXED_LIST, message, "Compare with = instead")
-            if type(literal.value) is not type(literals[0].value):
-                message = "the list mixes strings and integers"
+            if isinstance(literal.value, str) is not isinstance(literals[0].value, str):
+                message = "the list mixes strings and numbers"
                 _refuse(literal, reason.MIXED_LIST, message, "Write values of the flag's type only")
         return tuple(literals)
 

@@ -41,7 +41,7 @@ def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, a
     """List what waits for an operator, longest wait first: held jobs, and incidents that the engine raised."""
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
-    rows = [{**_row(one), "incident": one.incident_id or one.job_key} for one in show_first(found, limit)]
+    rows = [{**_row(one), "incident": one.which} for one in show_first(found, limit)]
     show(rows, columns=("incident", "kind", "element_id", "why", "since", "subject"), as_json=as_json)
 
 
@@ -97,6 +97,6 @@ def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("type", found.kind), ("subject", found.subject)]
     facts += [(name, getattr(found, name)) for name in names.split()]
     said = None if found.incident_text == found.why else found.incident_text
-    which = found.incident_id or found.job_key
+    which = found.which
     todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ..."
     return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]

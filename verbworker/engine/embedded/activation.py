@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import orjson
 
@@ -14,7 +13,8 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
 from verbworker.engine.embedded.instance_step import DEFAULT_TENANT, InstanceStep
-from verbworker.engine.protocol import Ask
+from verbworker.engine.embedded.kernel.scopes import has_own_variables, visible_at
+from verbworker.engine.protocol import Ask, Variables
 from verbworker.errors import CommandInvalid
 from verbworker.job.job import Job
 from verbworker.stores.batch import Batch
@@ -167,7 +167,7 @@ class Waiters:
         return len(kinds)
 
 
-def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int) -> Job:
+def job_of(taken: Activation, variables: Variables, ask: Ask, version: int) -> Job:
     """Return the job with the variables its worker asked for."""
     kept = taken.kept
     wanted = {name: variables[name] for name in ask.variables if name in variables} if ask.variables else variables
@@ -204,7 +204,8 @@ class Promises:
         for key, waiter in self.waiters.items():
             made = self.turn.change.jobs[key]
             words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
-            job = job_of(Activation(*words, at_ms, kept), self.turn.state.variables, waiter.ask, version)
+            seen = visible_at(self.turn.state, made.element_instance_key)
+            job = job_of(Activation(*words, at_ms, kept), seen, waiter.ask, version)
             self.kept.add(key)
             if not waiter.bring(job):
                 self.unread([job])
@@ -300,9 +301,12 @@ class JobActivation:
     async def _job(self, taken: Activation, ask: Ask) -> Job:
         kept = taken.kept
         compiled = await self._definitions.find(kept.definition_key)
-        variables: dict[str, Any] = orjson.loads(kept.variables)
-        self._memory.keep(CachedInstance(kept, variables))
-        return job_of(taken, variables, ask, compiled.version)
+        known = CachedInstance(kept, orjson.loads(kept.variables))
+        self._memory.keep(known)
+        seen: Variables = known.variables
+        if has_own_variables(kept.state):
+            seen = visible_at(known.read(), taken.element_instance_key)
+        return job_of(taken, seen, ask, compiled.version)
 
     def take_back(self, jobs: list[Job]) -> None:
         """Take back jobs that were not received."""

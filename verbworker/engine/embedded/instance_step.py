@@ -78,10 +78,8 @@ class InstanceStep:
         state, effects = step(self._definition, self.state, command, now)
         if state.last_key >= KEYS_EACH:
             raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; its model loops endlessly")
+        self._has_new_variables |= _differ(self.state.variables, state.variables)
         self.state = state
-        match command:
-            case told.Begin(variables) | told.CompleteJob(_, variables) | told.Deliver(_, variables):
-                self._has_new_variables |= bool(variables)
         for effect in effects:
             self._note(effect, command)
 
@@ -144,6 +142,11 @@ class InstanceStep:
                 change.incidents_gone.append(key)
             case told.Ended(status):
                 change.ended = status
+
+
+def _differ(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Return whether a step set any variable. By identity: 1 and true are equal, and not the same variable."""
+    return len(before) != len(after) or any(before.get(name, before) is not value for name, value in after.items())
 
 
 class Starts:

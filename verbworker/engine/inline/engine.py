@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from verbworker.engine.embedded.kernel.inspection import active_elements, open_incidents
+from verbworker.engine.embedded.kernel.scopes import visible_at
 from verbworker.engine.inline.clock import Clock
 from verbworker.engine.inline.faults import Faults, InjectedFault
 from verbworker.engine.inline.instances import InlineInstances
@@ -265,7 +266,8 @@ class InlineEngine:
                 return
 
     def _hand_out(self, known: MemoryJob, ask: Ask) -> Job:
-        carried = self._instances.state(known.job.process_instance_key).variables
+        state = self._instances.state(known.job.process_instance_key)
+        carried = visible_at(state, known.job.element_instance_key)
         wanted = {name: carried[name] for name in ask.variables if name in carried} if ask.variables else carried
         return self._instances.jobs.hand_out(known, ask, deepcopy(wanted))
 

@@ -14,6 +14,11 @@ from verblint.startup.value import replace
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun
 
+NO_CONTRACTS = (
+    "no folder of verb contracts is known; pass --verbs or set verbs in [tool.verblint],"
+    " or list models that plain tasks serve under plain in [tool.verblint]"
+)
+
 
 class ModelLinter:
     """The linter of a project. The baseline applies here too: what passes in CI can be deployed."""
@@ -25,10 +30,7 @@ class ModelLinter:
     def __call__(self, content: bytes, name: str) -> Report:
         """Lint one model; raises `CannotRun` for a hollow one without contracts."""
         if not self._linter.project.verbs and not self.is_plain(name):
-            raise CannotRun(
-                "no folder of verb contracts is known, so allow-lists and flags could not be checked;"
-                " pass --verbs or set verbs in [tool.verblint]"
-            )
+            raise CannotRun(f"{name}: {NO_CONTRACTS}")
         report = self._linter.lint(content, name)
         return report if self._known is None else self._known.forgive(report)
 

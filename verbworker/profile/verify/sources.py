@@ -15,6 +15,7 @@ from verblint.startup.value import replace
 from verbworker.contract.workflow import WorkflowVerb, workflow_verbs
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun
+from verbworker.profile.verify.models import NO_CONTRACTS
 from verbworker.profile.verify.policy_files import PolicyFiles, own_file, project_files, read_catalogue
 
 
@@ -78,10 +79,7 @@ def _project(verbs: str) -> Project:
     if verbs:
         project = replace(project, verbs=os.path.relpath(verbs, project.folder or os.curdir))
     if not project.verbs and not project.plain and project.settings.profile != PLAIN:
-        raise CannotRun(
-            "no folder of verb contracts is known, so nothing can be compiled;"
-            " pass --verbs or set verbs in [tool.verblint]"
-        )
+        raise CannotRun(NO_CONTRACTS)
     if project.verbs and not os.path.isdir(project.path(project.verbs)):
         raise CannotRun(f"{os.path.normpath(project.path(project.verbs))}: there is no such folder of verb contracts")
     return project

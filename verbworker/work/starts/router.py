@@ -28,6 +28,9 @@ from verbworker.work.starts.await_end import await_end
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
 
+LONGEST_REQUEST_KEY = 512
+"""Characters of a request key; an index holds them, and Postgres takes 2,704 bytes there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -43,6 +46,10 @@ class Caller:
         # As a key, a blank text would merge all requests that bring it; as no key, the request would run twice.
         if self.request_key is not None and not self.request_key.strip():
             raise InvocationInvalid("the request key is blank: pass a key of your own, or none")
+        if self.request_key is not None and len(self.request_key) > LONGEST_REQUEST_KEY:
+            raise InvocationInvalid(
+                f"the request key has {len(self.request_key):,} characters, and {LONGEST_REQUEST_KEY} is the most"
+            )
 
 
 class Router:

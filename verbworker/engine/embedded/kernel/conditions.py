@@ -1,14 +1,12 @@
 """Decisions based on variables: a gateway's flow, a timer's due time, a subscription's key."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from verblint.feel.condition import Test, evaluate
+from verblint.feel.plain_condition import PathValues
 from verbworker.engine.embedded.kernel.definition import Node, TimerWait
+from verbworker.engine.embedded.kernel.expressions import Variables
 from verbworker.model import schedule
-
-Variables = Mapping[str, Any]
 
 
 class Stuck(Exception):
@@ -45,7 +43,7 @@ def _default(node: Node) -> list[str]:
 def _holds(node: Node, test: Test | None, variables: Variables) -> bool:
     if test is None:
         return len(node.outgoing) == 1
-    truth = evaluate(test, variables)
+    truth = evaluate(test, PathValues(variables))
     if truth is None:
         raise Stuck("EXTRACT_VALUE_ERROR", "a condition is neither true nor false")
     return truth
@@ -53,7 +51,7 @@ def _holds(node: Node, test: Test | None, variables: Variables) -> bool:
 
 def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule.DueTime, str]:
     """Return when a timer set `now` is due, and the text that defines it."""
-    text = variables.get(timer.variable) if timer.variable else timer.text
+    text = PathValues(variables)[timer.variable] if timer.variable else timer.text
     try:
         return schedule.first(timer.kind, text, now), str(text)
     except schedule.ScheduleInvalid as error:
@@ -62,7 +60,7 @@ def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule
 
 def correlation_key(variable: str, variables: Variables) -> str:
     """Return the key a message must carry; a number is truncated to an integer, as on the broker."""
-    value = variables.get(variable)
+    value = PathValues(variables)[variable]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Stuck("EXTRACT_VALUE_ERROR", f"the correlation key {variable} is neither a text nor a number")
     return value if isinstance(value, str) else str(int(value))

@@ -22,10 +22,15 @@ from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope, SequenceFlow
 from verblint.bpmn.reader import ModelError, read
 from verblint.feel.condition import Test
-from verblint.feel.grammar import ConditionError, parse
+from verbworker.engine.embedded.kernel.expressions import (
+    BeyondKernel,
+    VariableMapping,
+    read_condition,
+    read_mappings,
+    read_path,
+)
 from verbworker.engine.embedded.kernel.user_task_headers import read_headers
 from verbworker.errors import CommandInvalid
-from verbworker.job.job import ENTRY_ID
 
 USER_TASK = "io.camunda.zeebe:userTask"
 _RETRIES = 3  # as Zeebe has it
@@ -58,7 +63,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class TimerWait:
-    """A wait for a time: an ISO 8601 text, or the flag that holds one."""
+    """A wait for a time: an ISO 8601 text, or the variable that holds one."""
 
     kind: TimerKind
     text: str = ""
@@ -107,6 +112,8 @@ class Node:
     undone_by: str = ""
     undoes: str = ""  # for a compensation throw event: one activity, or empty for the scope
     element: str = ""  # the name of its BPMN element
+    inputs: tuple[VariableMapping, ...] = ()
+    outputs: tuple[VariableMapping, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +185,9 @@ class _Compiling:
 
     def _node(self, scope: Scope, node: FlowNode, scope_id: str) -> Node:
         if node.multi_instance is not None:
-            raise self._refusal(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
+            raise self._beyond(node, "runs once per item of a collection", "draw the loop with a gateway")
         if any(child.local == "standardLoopCharacteristics" for child in node.element.children):
-            raise self._refusal(node, "is a loop of its own; draw the loop with a gateway over a flag")
-        if node.binding.mappings and not self._is_woven_task(node):
-            raise self._refusal(node, "maps variables; a hollow model maps none")
+            raise self._beyond(node, "is a loop of its own", "draw the loop with a gateway")
         act, wait = self._act(node)
         undone = next((b for b in scope.boundaries(node) if b.is_compensation_boundary), None)
         handler = None if undone is None else scope.compensation_handler(undone)
@@ -210,7 +215,19 @@ class _Compiling:
             undone_by="" if handler is None else handler.id,
             undoes=node.event.ref if isinstance(node.event, Compensate) else "",
             element=node.kind.value,
+            inputs=self._mappings(node, act, "input"),
+            outputs=self._mappings(node, act, "output"),
         )
+
+    def _mappings(self, node: FlowNode, act: Action, direction: str) -> tuple[VariableMapping, ...]:
+        try:
+            found = read_mappings(node.binding, direction)
+        except BeyondKernel as error:
+            raise self._beyond(node, str(error), "map a variable, a path or a constant into a variable") from error
+        is_event = act is Action.CATCH and node.kind is not NodeKind.RECEIVE_TASK
+        if found and (act not in _MAPPED or node.kind is NodeKind.START_EVENT or (is_event and direction == "input")):
+            raise self._beyond(node, f"has an {direction} mapping", "move it to a task")
+        return found
 
     def _act(self, node: FlowNode) -> tuple[Action, TimerWait | MessageWait | None]:
         match node.kind, node.event:
@@ -248,7 +265,7 @@ class _Compiling:
                 return Action.INCLUSIVE, None
             case NodeKind.EVENT_BASED_GATEWAY, _:
                 return Action.CHOICE, None
-        raise self._refusal(node, _nearest(node))
+        raise self._beyond(node, *_nearest(node))
 
     def _wait(self, node: FlowNode) -> TimerWait | MessageWait:
         event = node.event
@@ -268,20 +285,20 @@ class _Compiling:
         return MessageWait(message.name, self._variable(node, message.correlation_key))
 
     def _variable(self, node: FlowNode, expression: Expression) -> str:
-        name = expression.feel.strip()
-        if not name.isidentifier() or not name.isascii():
-            raise self._refusal(node, "computes in an expression; let a verb set one flag and name that")
-        return name
+        try:
+            return read_path(expression.text)
+        except BeyondKernel as error:
+            raise self._beyond(node, str(error), "have a task set one variable and name that") from error
 
     def _flow(self, flow: SequenceFlow) -> Flow:
         if flow.condition is None:
             return Flow(flow.id, flow.target)
         try:
-            return Flow(flow.id, flow.target, parse(flow.condition.text))
-        except ConditionError as error:
-            raise CommandInvalid(
-                f"{self._name}:{self._line(flow)}: the condition of {flow.id} is outside the grammar: {error}"
-            ) from error
+            return Flow(flow.id, flow.target, read_condition(flow.condition.text))
+        except BeyondKernel as error:
+            what = f"the condition of {flow.id!r} is {flow.condition.text}, {_BEYOND} ({error})"
+            place = f"{self._name}:{self._line(flow)}"
+            raise CommandInvalid(f"{place}: {what}; compare variables and constants, {_ZEEBE}") from error
 
     def _start_of(self, scope: Scope, scope_id: str, *, is_process: bool = False) -> str:
         plain = ""
@@ -297,20 +314,18 @@ class _Compiling:
                     variable = "" if key is None else self._variable(node, key)
                     self._message_starts[node.id] = MessageWait(message.name, variable)
             else:
-                raise self._refusal(node, _nearest(node) if node.event else "is one start event too many; keep one")
+                if node.event:
+                    raise self._beyond(node, *_nearest(node))
+                raise self._refusal(node, "is one start event too many; keep one")
         if not plain and not (is_process and self._message_starts):
             raise CommandInvalid(f"{self._name}: {scope_id} has no start event")
         return plain
-
-    def _is_woven_task(self, node: FlowNode) -> bool:
-        """Return whether a native user task maps only what weaving adds, which changes no variable."""
-        return node.binding.is_user_task and all(mapping.target == ENTRY_ID for mapping in node.binding.mappings)
 
     def _job_type(self, node: FlowNode) -> str:
         if node.kind is NodeKind.USER_TASK:
             return USER_TASK  # native or not: there is no task list here, so the job is the task
         if not node.binding.job_type:
-            raise self._refusal(node, "has no literal job type; write one, the name of its verb")
+            raise self._beyond(node, "has no literal job type", "write one")
         return node.binding.job_type
 
     def _headers(self, node: FlowNode) -> dict[str, str]:
@@ -320,13 +335,13 @@ class _Compiling:
         try:
             return written | read_headers(node.element)
         except ValueError as error:
-            raise self._refusal(node, str(error)) from error
+            raise self._beyond(node, str(error), "name one variable or none") from error
 
     def _retries(self, retries: Expression | None, node: FlowNode) -> int:
         if retries is None:
             return _RETRIES
         if not retries.text.isdecimal() or len(retries.text) > 9:
-            raise self._refusal(node, "computes its retries; write a number")
+            raise self._beyond(node, "computes its retries", "write a number")
         return int(retries.text)
 
     def _error_code(self, node: FlowNode) -> str | None:
@@ -349,29 +364,36 @@ class _Compiling:
     def _refusal(self, node: FlowNode, why: str) -> CommandInvalid:
         return CommandInvalid(f"{self._name}:{self._line(node)}: {node.kind.value or 'element'} {node.id!r} {why}")
 
+    def _beyond(self, node: FlowNode, what: str, instead: str) -> CommandInvalid:
+        """Return the refusal of what other engines run."""
+        return self._refusal(node, f"{what}, {_BEYOND}; {instead}, {_ZEEBE}")
 
-def _nearest(node: FlowNode) -> str:
+
+def _nearest(node: FlowNode) -> tuple[str, str]:
     """Return why a node is not executed, and the nearest supported alternative."""
     if len(node.events) > 1:
-        return "waits for several things; draw one event each behind an event-based gateway"
+        return "waits for several things", "draw one event each behind an event-based gateway"
     known = _NEAREST_EVENT.get(type(node.event)) or _NEAREST.get(node.kind)
-    return known or "is not executed here; use a service task and events"
+    return known or (f"is a {node.kind.value or 'foreign element'}", "use a service task and events")
 
 
-_NEAREST_EVENT: Mapping[type, str] = {
-    SignalEvent: "is a signal; use a message with a key",
-    Escalation: "is an escalation; use an error, or a message",
-    Conditional: "waits for a condition; use a gateway over a flag, behind the verb that sets it",
-    Link: "is a link; use a sequence flow",
-    Timer: "is started by a timer; start the verb from a scheduler",
-    MessageEvent: "is started by a message inside a subprocess; catch the message behind a none start event",
+_BEYOND = "which the embedded engine does not run"
+_ZEEBE = "or use Zeebe (VERBWORKER_ENGINE=zeebe)"
+_MAPPED = (Action.JOB, Action.CATCH, Action.SCOPE, Action.PASS)
+_NEAREST_EVENT: Mapping[type, tuple[str, str]] = {
+    SignalEvent: ("is a signal", "use a message with a key"),
+    Escalation: ("is an escalation", "use an error, or a message"),
+    Conditional: ("waits for a condition", "use a gateway behind the task that sets the variable"),
+    Link: ("is a link", "use a sequence flow"),
+    Timer: ("is started by a timer", "start it from a scheduler"),
+    MessageEvent: ("is started by a message inside a subprocess", "catch the message behind a none start event"),
 }
 _NEAREST = {
-    NodeKind.SCRIPT_TASK: "is a script; make it a service task with a verb",
-    NodeKind.BUSINESS_RULE_TASK: "is a decision table; make it a service task with a verb that sets a flag",
-    NodeKind.CALL_ACTIVITY: "calls another process; hand over by a message",
-    NodeKind.COMPLEX_GATEWAY: "is a complex gateway; use an exclusive or a parallel one",
-    NodeKind.TRANSACTION: "is a transaction; use a subprocess with an error boundary event",
-    NodeKind.AD_HOC_SUB_PROCESS: "is an ad-hoc subprocess; draw the order of its steps",
-    NodeKind.SUB_PROCESS: "is an event subprocess; use a boundary event",
+    NodeKind.SCRIPT_TASK: ("is a script", "make it a service task"),
+    NodeKind.BUSINESS_RULE_TASK: ("is a decision table", "make it a service task"),
+    NodeKind.CALL_ACTIVITY: ("calls another process", "hand over by a message"),
+    NodeKind.COMPLEX_GATEWAY: ("is a complex gateway", "use an exclusive or a parallel one"),
+    NodeKind.TRANSACTION: ("is a transaction", "use a subprocess with an error boundary event"),
+    NodeKind.AD_HOC_SUB_PROCESS: ("is an ad-hoc subprocess", "draw the order of its steps"),
+    NodeKind.SUB_PROCESS: ("is an event subprocess", "use a boundary event"),
 }

@@ -38,6 +38,7 @@ class Token:
     undo: list[str] = field(default_factory=list)  # handlers a compensation throw still has to run
     thrower: int = 0  # the compensation throw event that a handler runs for
     is_stuck: bool = False  # an incident holds it before its node
+    own: dict[str, Any] | None = None  # variables that only it and the tokens inside it see; replaced, never changed
 
 
 @dataclass(slots=True)
@@ -100,12 +101,14 @@ class State:
 
 def _copy_token(t: Token) -> Token:
     return Token(
-        *(t.key, t.node, t.parent, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower, t.is_stuck)
+        *(t.key, t.node, t.parent, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower, t.is_stuck),
+        own=t.own,
     )
 
 
 def dump_state(state: State) -> dict[str, Any]:
     """Return the state as plain JSON values."""
+    own = {"own": [[t.key, t.own] for t in state.tokens.values() if t.own]}
     return {
         "variables": state.variables,
         "tokens": [
@@ -125,6 +128,7 @@ def dump_state(state: State) -> dict[str, Any]:
         "undoable": [list(item) for item in state.undoable],
         "last_key": state.last_key,
         "status": state.status.value,
+        **(own if own["own"] else {}),
     }
 
 
@@ -139,10 +143,13 @@ def load_state(instance_key: int, value: Mapping[str, Any]) -> State:
         for key, token, node, due, again, text, message, wanted in value["waits"]
     ]
     incidents = [TokenIncident(*item) for item in value["incidents"]]
+    by_key = {token.key: token for token in tokens}
+    for key, own in value.get("own", ()):
+        by_key[key].own = own
     return State(
         instance_key=instance_key,
         variables=value["variables"],
-        tokens={token.key: token for token in tokens},
+        tokens=by_key,
         jobs=dict(value["jobs"]),
         waits={wait.key: wait for wait in waits},
         incidents={incident.key: incident for incident in incidents},

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from verbworker.engine.embedded.kernel import commands, conditions
+from verbworker.engine.embedded.kernel import commands, conditions, joins, scopes
 from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
 from verbworker.engine.embedded.kernel.definition import Action, Definition, MessageWait, Node, NodeListener, TimerWait
 from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenIncident, TokenWait
 from verbworker.engine.embedded.kernel.user_task_headers import resolve_headers
 from verbworker.model import schedule
 
+_NO_VARIABLES: Mapping[str, Any] = {}
 _MOST_MOVES = 10_000  # a loop of gateways would move for ever inside one transaction
 
 
@@ -82,14 +83,16 @@ class _Run:
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
         token = self._token_of_job(job)
         self._end_job(token)
-        if token.phase is not Phase.ENTERING:
-            # Variables of a listener before the node stay local to the node, and no hollow node reads them.
-            self.state.variables.update(variables)
-        if token.phase is Phase.ACTIVE:
-            self._leave(token)
-            return
         token.listener += 1
-        self._enter(token) if token.phase is Phase.ENTERING else self._listen_and_finish(token)
+        match token.phase:
+            case Phase.ENTERING:
+                scopes.put_own(token, variables)
+                self._enter(token)
+            case Phase.ACTIVE:
+                self._leave(token, variables)
+            case Phase.LEAVING:
+                scopes.merge(self.state, token, variables)
+                self._listen_and_finish(token)
 
     def _thrown(self, job: int, code: str, message: str) -> None:
         token = self._token_of_job(job)
@@ -105,14 +108,13 @@ class _Run:
         if wait is None:
             raise NothingThere("the wait is over")
         token, node = self.state.tokens[wait.token], self._nodes[wait.node]
-        self.state.variables.update(variables)
         if node.id == token.node:
             self._close(wait)
-            self._leave(token)
+            self._leave(token, variables)
         elif node.attached_to:
-            self._boundary(wait, token, node)
+            self._boundary(wait, token, node, variables)
         else:
-            self._chosen(token, node)
+            self._chosen(token, node, variables)
 
     def _resolve(self, key: int) -> None:
         incident = self.state.incidents.pop(key, None)
@@ -124,18 +126,29 @@ class _Run:
             return
         token = self.state.tokens[incident.token]
         token.is_stuck = False
-        self._enter(token)
+        self._arrived(token)
 
     def _cancel(self) -> None:
         self._terminate(self.state.tokens[self.state.instance_key])
         self._end(InstanceStatus.TERMINATED)
+
+    def _visible(self, token: Token) -> Mapping[str, Any]:
+        return scopes.visible(self.state, token)
+
+    def _visible_for(self, token: Token, node: Node) -> Mapping[str, Any]:
+        """Return what a wait of a token sees: an event on its boundary does not see the token's own variables."""
+        return scopes.visible(self.state, self.state.tokens.get(token.parent) if node.attached_to else token)
 
     # ---- a token's path through a node -------------------------------------------------------------------------------
 
     def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
         token = Token(self._key(), node_id, parent, thrower=thrower)
         self.state.tokens[token.key] = token
-        self._moves.append(lambda: self._enter(token))
+        self._moves.append(lambda: self._arrived(token))
+
+    def _arrived(self, token: Token) -> None:
+        scopes.map_in(self.state, token, self._nodes[token.node].inputs)
+        self._enter(token)
 
     def _enter(self, token: Token) -> None:
         listeners = self._nodes[token.node].entering
@@ -161,14 +174,14 @@ class _Run:
             case Action.PASS | Action.PARALLEL:
                 self._leave(token)
             case Action.JOB:
-                self._make_job(token, node.job_type, node.retries, resolve_headers(node.headers, self.state.variables))
+                self._make_job(token, node.job_type, node.retries, resolve_headers(node.headers, self._visible(token)))
             case Action.CATCH:
                 self._open(token, node)
             case Action.EXCLUSIVE:
-                token.taken = conditions.one_way(node, self.state.variables)
+                token.taken = conditions.one_way(node, self._visible(token))
                 self._leave(token)
             case Action.INCLUSIVE:
-                token.taken = conditions.every_way(node, self.state.variables)
+                token.taken = conditions.every_way(node, self._visible(token))
                 self._leave(token)
             case Action.CHOICE:
                 for flow in node.outgoing:
@@ -182,13 +195,14 @@ class _Run:
             case Action.TERMINATE_END:
                 for other in [t for t in self.state.tokens.values() if t.parent == token.parent and t is not token]:
                     self._terminate(other)
-                self._forget_arrivals(token.parent)
+                joins.forget(self.state, token.parent)
                 self._leave(token)
             case Action.COMPENSATE:  # pragma: no branch  # there is no other action
                 self._undo(token, node)
 
-    def _leave(self, token: Token) -> None:
+    def _leave(self, token: Token, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
         self._close_waits(token)
+        scopes.map_out(self.state, token, self._nodes[token.node].outputs, variables)
         token.phase, token.listener = Phase.LEAVING, 0
         self._listen_and_finish(token)
 
@@ -213,25 +227,11 @@ class _Run:
         if node.undone_by:
             self.state.undoable.append((token.parent, node.id, node.undone_by))
         for flow in node.outgoing:
-            if not token.taken or flow.id in token.taken:
-                self._take(flow.id, flow.target, token.parent)
+            if token.taken and flow.id not in token.taken:
+                continue
+            if joins.is_complete(self.state, token.parent, self._nodes[flow.target], flow.id):
+                self._arrive(flow.target, token.parent)
         self._moves.append(lambda: self._settle(token.parent))
-
-    def _take(self, flow: str, target: str, parent: int) -> None:
-        node = self._nodes[target]
-        if node.act is not Action.PARALLEL or len(node.incoming) < 2:
-            self._arrive(target, parent)
-            return
-        place = f"{parent}:{target}"
-        arrived = self.state.arrivals.setdefault(place, {})
-        arrived[flow] = arrived.get(flow, 0) + 1
-        if len(arrived) == len(node.incoming):
-            left = {known: count - 1 for known, count in arrived.items() if count > 1}
-            if left:
-                self.state.arrivals[place] = left
-            else:
-                del self.state.arrivals[place]
-            self._arrive(target, parent)
 
     def _settle(self, scope: int) -> None:
         """Leave a scope without active tokens; a token waiting at a join is active."""
@@ -240,7 +240,7 @@ class _Run:
             return
         if any(t.parent == scope for t in self.state.tokens.values()):
             return
-        if any(place.startswith(f"{scope}:") for place in self.state.arrivals):
+        if joins.has_waiting(self.state, scope):
             return
         self._leave(token)
 
@@ -260,22 +260,22 @@ class _Run:
             case TimerWait():
                 self._set_timer(token, node, node.wait)
             case MessageWait(name, variable):  # pragma: no branch  # there is no other wait
-                key = conditions.correlation_key(variable, self.state.variables)
+                key = conditions.correlation_key(variable, self._visible_for(token, node))
                 wait = TokenWait(self._key(), token.key, node.id, message=name, correlation_key=key)
                 self.state.waits[wait.key] = wait
                 self.effects.append(commands.Subscribed(wait.key, name, key, node.id, node.is_interrupting))
 
     def _set_timer(self, token: Token, node: Node, timer: TimerWait) -> None:
-        due, text = conditions.due(timer, self.state.variables, self._now)
+        due, text = conditions.due(timer, self._visible_for(token, node), self._now)
         wait = TokenWait(self._key(), token.key, node.id, due.at, due.again, text)
         self.state.waits[wait.key] = wait
         self.effects.append(commands.TimerSet(wait.key, due.at))
 
-    def _boundary(self, wait: TokenWait, host: Token, node: Node) -> None:
+    def _boundary(self, wait: TokenWait, host: Token, node: Node, variables: Mapping[str, Any]) -> None:
         if node.is_interrupting:
             parent = host.parent
             self._terminate(host)
-            self._happen(node, parent)
+            self._happen(node, parent, variables)
             return
         due = (
             None
@@ -287,18 +287,18 @@ class _Run:
             self.effects.append(commands.TimerSet(wait.key, due.at))
         elif wait.due is not None:
             self._close(wait)
-        self._happen(node, host.parent)
+        self._happen(node, host.parent, variables)
 
-    def _chosen(self, gateway: Token, node: Node) -> None:
+    def _chosen(self, gateway: Token, node: Node, variables: Mapping[str, Any]) -> None:
         self._close_waits(gateway)
         del self.state.tokens[gateway.key]
-        self._happen(node, gateway.parent)
+        self._happen(node, gateway.parent, variables)
 
-    def _happen(self, node: Node, parent: int) -> None:
+    def _happen(self, node: Node, parent: int, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
         """Enter an event that was awaited by another token: it is left immediately, without start listeners."""
         token = Token(self._key(), node.id, parent)
         self.state.tokens[token.key] = token
-        self._moves.append(lambda: self._leave(token))
+        self._moves.append(lambda: self._leave(token, variables))
 
     def _end_by_error(self, token: Token, node: Node) -> None:
         scope = self.state.tokens[token.parent]
@@ -383,16 +383,12 @@ class _Run:
         for wait in [wait for wait in self.state.waits.values() if wait.token == token.key]:
             self._close(wait)
 
-    def _forget_arrivals(self, scope: int) -> None:
-        for place in [place for place in self.state.arrivals if place.startswith(f"{scope}:")]:
-            del self.state.arrivals[place]
-
     def _terminate(self, token: Token) -> None:
         if token.key not in self.state.tokens:
             return
         for child in [t for t in self.state.tokens.values() if t.parent == token.key or t.thrower == token.key]:
             self._terminate(child)
-        self._forget_arrivals(token.key)
+        joins.forget(self.state, token.key)
         self.state.undoable = [item for item in self.state.undoable if item[0] != token.key]
         self._end_job(token)
         self._close_waits(token)

@@ -1,0 +1,31 @@
+"""What an error of Postgres says, in one line, and without the row or the password that it may quote."""
+
+import asyncpg
+
+from verbworker.errors import StoreUnavailable
+from verbworker.stores.dsn import advice_for, hide_password
+
+_LONGEST_REASON = 2_000  # characters of an error of Postgres
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error with what to do, if that is known."""
+    # Leave out details and rejected arguments: they contain the row, which may be a payload.
+    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    if text.startswith("invalid input for query argument"):
+        text = text.partition(":")[0]
+    advice = advice_for(error)
+    # Cut first: a verb's statement may raise a text of megabytes.
+    return (" ".join(text[:_LONGEST_REASON].split()) or type(error).__name__) + (
+        "" if advice is None else f"; {advice}"
+    )
+
+
+def unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
+    """Return the error of a database that cannot be reached, with its address as far as it is no secret."""
+    address = hide_password(dsn)
+    if address is None:
+        reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
+    advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
+    return StoreUnavailable(f"the database at {address} cannot be reached: {reason_of(error)}{advice}")
