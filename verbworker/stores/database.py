@@ -12,7 +12,7 @@ import asyncpg
 from verbworker import metrics
 from verbworker.background.outages import POSTGRES, Outage
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.dsn import advice_for, hide_password
+from verbworker.stores.dsn import advice_for, hide_password, is_wrong
 from verbworker.stores.sql import query
 
 _Holder = asyncio.Task[Any] | None
@@ -102,9 +102,10 @@ def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
     address = hide_password(dsn)
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
-        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}", is_wrong=True)
     advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
-    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}{advice}")
+    sentence = f"the database at {address} cannot be reached: {_reason(error)}{advice}"
+    return StoreUnavailable(sentence, is_wrong=is_wrong(error))
 
 
 @asynccontextmanager
