@@ -128,7 +128,14 @@ class StoreConflict(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The connection is lost, so it is unknown whether the last write happened."""
+    """The connection is lost, so it is unknown whether the last write happened.
+
+    With `is_wrong` there never was one, because of the address or the login: waiting does not help.
+    """
+
+    def __init__(self, *words: object, is_wrong: bool = False) -> None:
+        super().__init__(*words)
+        self.is_wrong = is_wrong
 
 
 class StoreReadOnly(StoreUnavailable):

@@ -62,6 +62,18 @@ class WorkerProbes:
         }
 
 
+class WaitingProbes:
+    """Checks a worker that waits for its database before it begins."""
+
+    def live(self) -> Mapping[str, str | None]:
+        """Return that it is alive."""
+        return {"loop": None}
+
+    async def ready(self) -> Mapping[str, str | None]:
+        """Return that it is not ready."""
+        return {"database": "it does not answer; the worker begins when it does"}
+
+
 async def _answer(question: Callable[[], Awaitable[object]]) -> str | None:
     """Return the problem that a probe reports, or why it did not answer; None if all is well."""
     try:

@@ -50,6 +50,17 @@ _UNSUPPORTED = frozenset(
 )
 
 
+def is_wrong(error: BaseException) -> bool:
+    """Return whether a connection failed because of its address or login, and not because the server is away."""
+    if isinstance(
+        error, ValueError | OverflowError
+    ):  # an address that cannot be used, a certificate that is not trusted
+        return True
+    # Connections that are lost or refused, and a server that starts or stops. One without room for us needs a person.
+    state = getattr(error, "sqlstate", None) or ""
+    return not isinstance(error, OSError) and state[:2] not in ("08", "57")
+
+
 def advice_for(error: BaseException) -> str | None:
     """Return what to do about an error of Postgres; None without advice."""
     return _ADVICE.get(getattr(error, "sqlstate", None) or "")

@@ -3,7 +3,7 @@
 import asyncpg
 
 from verbworker.errors import StoreUnavailable
-from verbworker.stores.dsn import advice_for, hide_password
+from verbworker.stores.dsn import advice_for, hide_password, is_wrong
 
 _LONGEST_REASON = 2_000  # characters of an error of Postgres
 
@@ -26,6 +26,7 @@ def unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
     address = hide_password(dsn)
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
-        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}", is_wrong=True)
     advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
-    return StoreUnavailable(f"the database at {address} cannot be reached: {reason_of(error)}{advice}")
+    sentence = f"the database at {address} cannot be reached: {reason_of(error)}{advice}"
+    return StoreUnavailable(sentence, is_wrong=is_wrong(error))
