@@ -28,7 +28,6 @@ from verbworker.work.starts.await_end import await_end
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
 
-
 LONGEST_REQUEST_KEY = 512
 """Characters of a request key; an index holds them, and Postgres takes 2,704 bytes there."""
 
