@@ -211,7 +211,7 @@ WRONG: list[tuple[str, str, object, int, str]] = [
     ("POST", "/v1/entries", {"verb": f"({VERB})"}, 422, "there is no verb"),
     ("POST", "/v1/entries", {"verb": VERB, "arg": {}}, 422, "invalid"),
     ("POST", "/v1/entries", {"args": {}}, 422, "invalid"),
-    ("POST", "/v1/entries", b"{", 422, "invalid"),
+    ("POST", "/v1/entries", b"{", 422, "not JSON at line 1, column 2"),
     ("POST", "/v1/entries", b"", 422, "invalid"),
     ("POST", "/v1/entries", b'{"verb": "shop.case", "args": {"name": "a", "name": "b"}}', 422, "name"),
     ("POST", "/v1/entries", b'{"verb": "shop.case", "args": {"name": NaN}}', 422, "NaN"),
@@ -229,6 +229,9 @@ WRONG: list[tuple[str, str, object, int, str]] = [
     ("POST", f"{NOWHERE}/cancel", {"reason": "a\x00b"}, 422, "cannot be kept"),
     ("POST", f"/v1/gates/{uuid4()}/decision", {"decision": "yes"}, 404, "no gate"),
     ("POST", f"/v1/gates/{uuid4()}/decision", {"reason": "yes"}, 422, "invalid"),
+    ("POST", "/v1/entries", b'{"verb": }', 422, "the body cannot be read: not JSON at line 1, column 10"),
+    ("POST", "/v1/messages", b'{\n  "a": 1,', 422, "the body cannot be read: not JSON at line 2, column 10"),
+    ("POST", "/v1/entries", b"", 422, "body"),
     ("GET", "/v1/nothing", None, 404, "Not Found"),
     ("DELETE", "/v1/entries", None, 405, "Method Not Allowed"),
 ]

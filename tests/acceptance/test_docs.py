@@ -17,7 +17,7 @@ import yaml
 from docs.generate import included, settings
 from docs.generate.pages import generated_files
 from tests.support.cli_walk import commands_in, misuse
-from tests.support.docs_pages import DOCS, ROOT, Page, pages
+from tests.support.docs_pages import DOCS, ROOT, SHORT, Page, pages
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.schema_validator import SchemaValidator
 from tests.surface import surface
@@ -33,6 +33,11 @@ README = Page("README.md", (ROOT / "README.md").read_text())
 GENERATED = generated_files()
 INCLUDED = [Page(name, GENERATED[name]) for name in included.INCLUDED]
 PAGES = [README, *pages(), *INCLUDED]
+MARKDOWN = [
+    file.relative_to(ROOT)
+    for folder in ("docs", "deploy", "lint", "verbworker", "tests", "bench", "sql", "processes")
+    for file in sorted((ROOT / folder).rglob("*.md"))
+] + [file.relative_to(ROOT) for file in sorted(ROOT.glob("*.md"))]
 LANGUAGES = {"", "dockerfile", "json", "python", "sh", "sql", "text", "toml", "typescript", "xml", "yaml"}
 _NAMESPACES = (
     'xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"'
@@ -175,11 +180,20 @@ def test_the_readme_is_one_screen() -> None:
     assert len(README.text.splitlines()) <= 70
 
 
-def test_every_link_of_the_readme_leads_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)", README.text)
+@pytest.mark.parametrize("file", MARKDOWN, ids=str)
+def test_every_link_leads_somewhere_on_the_page_of_the_repository(file: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", (ROOT / file).read_text(), flags=re.DOTALL | re.MULTILINE)
+    targets = [target for target in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in target]
 
-    assert links
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+    assert [target for target in targets if not (ROOT / file.parent / target).exists()] == []
+
+
+def test_what_is_generated_has_a_short_page_or_its_picture_in_the_repository() -> None:
+    for name, text in GENERATED.items():
+        if name.endswith(".md"):
+            assert SHORT in (DOCS / name).read_text()
+        elif name.endswith(".svg"):
+            assert (DOCS / name).read_text() == text, f"write it again: docs/{name}"
 
 
 def test_the_make_targets_of_the_pages_exist() -> None:
@@ -237,7 +251,7 @@ def test_the_reference_has_every_rule_and_every_public_name() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    listed = {page.name for page in pages()}
+    listed = {page.name for page in pages()} | {name for name in GENERATED if name.endswith(".md")}
 
     assert {str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md")} == listed
 

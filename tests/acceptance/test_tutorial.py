@@ -64,7 +64,7 @@ def test_the_tutorial_works_from_an_empty_folder(terminal: Terminal) -> None:
     assert ": completed as rejected, " in rejected
     assert ": completed as paid, " in paid
     missing, conflict = (json.loads(said)["detail"] for said in answers("curl --silent"))
-    assert missing.startswith("no entry ")
+    assert "has no entry whose id begins with 00000000" in missing
     assert "C-2000" in conflict
     read = json.loads(answers("curl --fail --silent http")[-1])
     assert (read["status"], read["outcome"]["status"]) == ("completed", "paid")

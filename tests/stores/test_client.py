@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -55,6 +55,8 @@ async def test_a_case_shows_where_it_stands_in_its_model(shop: Workshop, client:
         (position,) = await entry.positions()
 
     assert (position.message_name, position.correlation_key) == (LETTER, "one")
+    assert position.since is not None
+    assert abs(datetime.now(UTC) - position.since) < timedelta(minutes=2)
     assert position.type in ("RECEIVE_TASK", "INTERMEDIATE_CATCH_EVENT")
 
 

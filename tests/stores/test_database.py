@@ -162,7 +162,7 @@ async def test_a_standby_takes_no_writes() -> None:
                 await database.execute("CREATE TABLE anything (id int)")
 
 
-STATES = {
+STATES: dict[str, tuple[type[StoreError], str]] = {
     "08006": (StoreUnavailable, "see that the server runs and that the network lets this host through"),
     "25006": (StoreReadOnly, "set VERBWORKER_DSN to the primary"),
     "28000": (StoreUnavailable, "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host"),

@@ -18,6 +18,8 @@ _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
 )
 _TITLE = re.compile(r'title="([^"]+)"')
+SHORT = "The documentation's site has this page in full"
+"""What the repository's short form of a generated page says."""
 _SNIPPET = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 
 
@@ -115,7 +117,8 @@ def settings() -> dict[str, Any]:
 def pages() -> list[Page]:
     """Every page that is written by hand, in the order of the navigation."""
     names = [name for name in _navigation(settings()["nav"]) if (DOCS / name).exists()]
-    return [Page(name, (DOCS / name).read_text()) for name in names]
+    found = [Page(name, (DOCS / name).read_text()) for name in names]
+    return [page for page in found if SHORT not in page.text]
 
 
 def page(name: str) -> Page:

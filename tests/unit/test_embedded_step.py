@@ -8,7 +8,8 @@ from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import Begin, NothingThere, Resolve
-from verbworker.engine.embedded.kernel.state import dump_state
+from verbworker.engine.embedded.kernel.inspection import active_elements
+from verbworker.engine.embedded.kernel.state import dump_state, load_state
 from verbworker.errors import CommandInvalid
 from verbworker.stores.embedded.tokens import Opening, new_instance
 
@@ -408,6 +409,18 @@ def test_a_step_leaves_the_state_before_it_alone() -> None:
     game.complete("a", orch_x=1)
 
     assert before == kept
+
+
+def test_a_state_of_an_earlier_version_is_read() -> None:
+    game = Game(line()).begin()
+    stored = dump_state(game.state)
+    stored["tokens"] = [token[:10] for token in stored["tokens"]]
+
+    (there,) = active_elements(game.definition, game.state)
+    (before,) = active_elements(game.definition, load_state(INSTANCE, stored))
+
+    assert (there.since, before.since) == (NOON, None)
+    assert before.element_id == there.element_id
 
 
 def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:

@@ -49,8 +49,8 @@ def worker(
     """Run the verbs of a registry.
 
     The first SIGTERM or SIGINT drains: jobs that have not started are returned without using a retry, running ones
-    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3. Postgres
-    and the engine are waited for if they do not answer.
+    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3.
+    Postgres and the engine are waited for if they do not answer.
     """
     settings = config.load(
         dsn=dsn,

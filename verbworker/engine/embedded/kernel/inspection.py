@@ -1,6 +1,7 @@
 """What people ask of an instance: where its tokens are, and why they stop."""
 
 import re
+from datetime import UTC, datetime
 
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State, TokenWait
@@ -24,6 +25,7 @@ def active_elements(definition: Definition, state: State) -> list[ActiveElement]
                     wait.node,
                     token.key,
                     kind,
+                    since=datetime.fromtimestamp(token.since_ms / 1000, UTC) if token.since_ms else None,
                     message_name=message,
                     correlation_key=wait.correlation_key if message else None,
                 )

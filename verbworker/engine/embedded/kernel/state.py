@@ -38,6 +38,7 @@ class Token:
     undo: list[str] = field(default_factory=list)  # handlers a compensation throw still has to run
     thrower: int = 0  # the compensation throw event that a handler runs for
     is_stuck: bool = False  # an incident holds it before its node
+    since_ms: int = 0  # when it arrived; 0 in states of earlier versions
     own: dict[str, Any] | None = None  # variables that only it and the tokens inside it see; replaced, never changed
 
 
@@ -102,6 +103,7 @@ class State:
 def _copy_token(t: Token) -> Token:
     return Token(
         *(t.key, t.node, t.parent, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower, t.is_stuck),
+        since_ms=t.since_ms,
         own=t.own,
     )
 
@@ -112,7 +114,10 @@ def dump_state(state: State) -> dict[str, Any]:
     return {
         "variables": state.variables,
         "tokens": [
-            [t.key, t.node, t.parent, t.phase.value, t.listener, t.job, t.taken, t.undo, t.thrower, t.is_stuck]
+            [
+                *(t.key, t.node, t.parent, t.phase.value, t.listener, t.job, t.taken, t.undo, t.thrower, t.is_stuck),
+                t.since_ms,
+            ]
             for t in state.tokens.values()
         ],
         "jobs": [[job, token] for job, token in state.jobs.items()],
@@ -135,8 +140,8 @@ def dump_state(state: State) -> dict[str, Any]:
 def load_state(instance_key: int, value: Mapping[str, Any]) -> State:
     """Return the state that `dump_state` wrote."""
     tokens = [
-        Token(key, node, parent, Phase(phase), listener, job, taken, undo, thrower, stuck)
-        for key, node, parent, phase, listener, job, taken, undo, thrower, stuck in value["tokens"]
+        Token(key, node, parent, Phase(phase), listener, job, taken, undo, thrower, stuck, *since)
+        for key, node, parent, phase, listener, job, taken, undo, thrower, stuck, *since in value["tokens"]
     ]
     waits = [
         TokenWait(key, token, node, None if due is None else datetime.fromisoformat(due), again, text, message, wanted)

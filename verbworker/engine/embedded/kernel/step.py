@@ -76,8 +76,8 @@ class _Run:
 
     def _begin(self, variables: Mapping[str, Any], start: str) -> None:
         self.state.variables.update(variables)
-        root = Token(self.state.instance_key, "", -1, taken=[start] if start else [])
-        self.state.tokens[root.key] = root
+        root = self._make_token(self.state.instance_key, "", -1)
+        root.taken = [start] if start else []
         self._enter(root)
 
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
@@ -139,11 +139,16 @@ class _Run:
         """Return what a wait of a token sees: an event on its boundary does not see the token's own variables."""
         return scopes.visible(self.state, self.state.tokens.get(token.parent) if node.attached_to else token)
 
+    def _make_token(self, key: int, node_id: str, parent: int) -> Token:
+        token = Token(key, node_id, parent, since_ms=int(self._now.timestamp() * 1000))
+        self.state.tokens[key] = token
+        return token
+
     # ---- a token's path through a node -------------------------------------------------------------------------------
 
     def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
-        token = Token(self._key(), node_id, parent, thrower=thrower)
-        self.state.tokens[token.key] = token
+        token = self._make_token(self._key(), node_id, parent)
+        token.thrower = thrower
         self._moves.append(lambda: self._arrived(token))
 
     def _arrived(self, token: Token) -> None:
@@ -296,8 +301,7 @@ class _Run:
 
     def _happen(self, node: Node, parent: int, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
         """Enter an event that was awaited by another token: it is left immediately, without start listeners."""
-        token = Token(self._key(), node.id, parent)
-        self.state.tokens[token.key] = token
+        token = self._make_token(self._key(), node.id, parent)
         self._moves.append(lambda: self._leave(token, variables))
 
     def _end_by_error(self, token: Token, node: Node) -> None:
