@@ -79,7 +79,7 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
             dump(_lint_each(linter, paths), pipe)
         os._exit(0)
     finally:
-        os._exit(1)
+        os._exit(1)  # pragma: no cover
 
 
 def _finish(process: int, reading: int, paths: Sequence[str]) -> dict[str, Report]:

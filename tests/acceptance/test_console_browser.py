@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.apart import run_apart
-from tests.support.browser import PATIENCE_MS, opened_browser
+from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.frames import claimed, make_delivery, make_instance, make_job, working
 from tests.support.issuer import CLIENT, SECRET, issuer
 from tests.support.living import Living, opened_living
@@ -74,7 +74,7 @@ def somebody(browser: Browser, site: Site, key: str = KEYS["ann"], **habits: Any
 def somewhere(browser: Browser, **habits: Any) -> Iterator[BrowserContext]:
     """A browser profile that shares nothing with another."""
     context = browser.new_context(**habits)
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     try:
         yield context
     finally:

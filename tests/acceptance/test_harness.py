@@ -24,7 +24,7 @@ from tests.support.sealed import INSIDE, leave_behind
 from tests.support.zeebe import Broker, prepare
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0
+TIMEOUT = 120.0
 _HOLDS_SERVERS = """
 import pathlib, threading
 
@@ -63,7 +63,7 @@ def _hear_interrupts() -> None:
 
 
 def wait_until(happened: Callable[[], bool], run: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not happened():
         if run.poll() is not None or time.monotonic() > deadline:
             run.kill()
@@ -96,8 +96,8 @@ def test_a_run_ended_by_a_signal_leaves_nothing_behind(
     started = psutil.Process(holding_run.pid).children(recursive=True)
     names = {process.name() for process in started}
     holding_run.send_signal(ending)
-    holding_run.wait(PATIENCE)
-    _, alive = psutil.wait_procs(started, timeout=PATIENCE)
+    holding_run.wait(TIMEOUT)
+    _, alive = psutil.wait_procs(started, timeout=TIMEOUT)
     directories = [Path(name) for name in (tmp_path / "note").read_text().split()]
 
     assert {"java", "postgres"} <= names
@@ -145,7 +145,7 @@ def test_a_missing_java_skips_with_the_reason_and_fails_in_ci(tmp_path: Path, ci
     test = tmp_path / "test_needs_zeebe.py"
     test.write_text("def test_needs_zeebe(broker): assert broker.address\n")
     run = nested(test, JAVA_HOME="/nowhere", CI=ci)
-    output, _ = run.communicate(timeout=PATIENCE)
+    output, _ = run.communicate(timeout=TIMEOUT)
 
     assert verdict in output
     assert "JAVA_HOME is /nowhere, and no Java is there" in output
@@ -165,7 +165,7 @@ def foreground(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 def test_a_missing_java_is_one_sentence_and_code_2() -> None:
     command = foreground("--port", str(free_ports(1)[0]), JAVA_HOME="/nowhere")
-    output, errors = command.communicate(timeout=PATIENCE)
+    output, errors = command.communicate(timeout=TIMEOUT)
 
     assert (command.returncode, output) == (2, "")
     assert errors == "JAVA_HOME is /nowhere, and no Java is there: unset it or name a JDK 21+\n"
@@ -175,7 +175,7 @@ def test_a_port_in_use_is_one_sentence_and_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as occupant:
         port = occupant.getsockname()[1]
         command = foreground("--port", str(port))
-        output, errors = command.communicate(timeout=PATIENCE)
+        output, errors = command.communicate(timeout=TIMEOUT)
 
     assert (command.returncode, output) == (2, "")
     assert errors == f"port {port} on 127.0.0.1 is in use\n"
@@ -188,11 +188,11 @@ def test_the_command_runs_a_broker_until_it_is_told_to_stop(zeebe_installed: Non
     ready = command.stdout.readline() if command.stdout else ""
     started = psutil.Process(command.pid).children(recursive=True)
     command.terminate()
-    _, errors = command.communicate(timeout=PATIENCE)
+    _, errors = command.communicate(timeout=TIMEOUT)
 
     assert f"gRPC 127.0.0.1:{port}" in ready, errors
     assert command.returncode == 0
-    assert psutil.wait_procs(started, timeout=PATIENCE)[1] == []
+    assert psutil.wait_procs(started, timeout=TIMEOUT)[1] == []
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ async def until(fact: Callable[[], bool]) -> None:
     async def look() -> bool:
         return fact()
 
-    await eventually(look, patience=20)
+    await eventually(look, timeout=20)
 
 
 async def test_a_process_that_never_worked_may_end_by_the_signal_itself(tmp_path: Path) -> None:

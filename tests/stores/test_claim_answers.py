@@ -48,13 +48,13 @@ async def engine(cluster: RecordedCluster) -> AsyncIterator[ZeebeEngine]:
 
 
 @pytest.fixture
-async def book(database: Database) -> StoredEntry:
+async def stored(database: Database) -> StoredEntry:
     """An entry that waits at a native task."""
-    book = await StoredEntry.open(database)
-    await book.start(NATIVE)
-    await book.park(book.token(7, Wait.HUMAN_GATE, gate="review", instance_key=NATIVE))
+    stored = await StoredEntry.open(database)
+    await stored.start(NATIVE)
+    await stored.park(stored.token(7, Wait.HUMAN_GATE, gate="review", instance_key=NATIVE))
     await database.execute("UPDATE verbworker.parked_token SET user_task_key = $1", TASK)
-    return book
+    return stored
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ async def worker(database: Database, engine: ZeebeEngine) -> AsyncIterator[None]
 
 
 async def test_a_claim_that_the_engine_takes_is_answered_as_such(
-    database: Database, engine: ZeebeEngine, client: Client, book: StoredEntry
+    database: Database, engine: ZeebeEngine, client: Client, stored: StoredEntry
 ) -> None:
     async with worker(database, engine):
-        claimed = await client.claim(book.entry_id, wait=WAIT)
-        released = await client.release(book.entry_id, wait=WAIT)
+        claimed = await client.claim(stored.entry_id, wait=WAIT)
+        released = await client.release(stored.entry_id, wait=WAIT)
 
     assert (claimed.claimed_by, claimed.engine_assignee, claimed.claim_trouble) == ("bob", "bob", None)
     assert claimed.claim_words == "the engine's task list shows it"
@@ -89,7 +89,7 @@ async def test_a_claim_that_the_engine_refuses_is_a_refusal_in_one_sentence(
     engine: ZeebeEngine,
     cluster: RecordedCluster,
     client: Client,
-    book: StoredEntry,
+    stored: StoredEntry,
     is_known: bool,
 ) -> None:
     await engine.assign_user_task(TASK, "ada")  # in Tasklist, and no listener told us
@@ -98,16 +98,16 @@ async def test_a_claim_that_the_engine_refuses_is_a_refusal_in_one_sentence(
 
     async with worker(database, engine):
         with pytest.raises(RequestConflict) as refused:
-            await client.claim(book.entry_id, wait=WAIT)
+            await client.claim(stored.entry_id, wait=WAIT)
 
     who = "ada has it there" if is_known else "another person has it there"
     assert str(refused.value) == (
-        f"review of entry {book.entry_id} cannot be claimed: the engine's task list refuses, because {who};"
+        f"review of entry {stored.entry_id} cannot be claimed: the engine's task list refuses, because {who};"
         " release it there first"
     )
     (gate,) = await GateStore(database).gates("default")
     assert (gate.claimed_by, gate.closed_at) == (None, None)
-    (released,) = [event for event in await book.events() if event.kind is Kind.GATE_RELEASED]
+    (released,) = [event for event in await stored.events() if event.kind is Kind.GATE_RELEASED]
     assert (released.detail["had"], who in str(released.detail["reason"])) == ("bob", True)
 
 
@@ -117,18 +117,23 @@ async def test_a_claim_that_the_engine_refuses_is_a_refusal_in_one_sentence(
     ids=["away", "silent"],
 )
 async def test_a_claim_holds_while_the_engine_is_away_and_is_mirrored_later(
-    database: Database, engine: ZeebeEngine, cluster: RecordedCluster, client: Client, book: StoredEntry, fault: Answer
+    database: Database,
+    engine: ZeebeEngine,
+    cluster: RecordedCluster,
+    client: Client,
+    stored: StoredEntry,
+    fault: Answer,
 ) -> None:
     cluster.refusal = fault
     async with worker(database, engine):
-        claimed = await client.claim(book.entry_id, wait=WAIT)
+        claimed = await client.claim(stored.entry_id, wait=WAIT)
         cluster.refusal = Answer(204)  # as it was recorded for the first of several
 
         async def is_mirrored() -> bool:
-            return (await client.gate(book.entry_id)).engine_assignee == "bob"
+            return (await client.gate(stored.entry_id)).engine_assignee == "bob"
 
         await eventually(is_mirrored)
-        later = await client.gate(book.entry_id)
+        later = await client.gate(stored.entry_id)
 
     assert (claimed.claimed_by, claimed.engine_assignee) == ("bob", None)
     assert claimed.claim_trouble is not None
@@ -137,35 +142,35 @@ async def test_a_claim_holds_while_the_engine_is_away_and_is_mirrored_later(
 
 
 async def test_without_a_worker_the_answer_says_that_the_engine_was_not_told(
-    dsn: str, database: Database, book: StoredEntry
+    dsn: str, database: Database, stored: StoredEntry
 ) -> None:
     settings = config.load(dsn=dsn, engine="zeebe", engine_id=ENGINE)
     async with Client(settings, by="bob") as client:
-        claimed = await client.claim(book.entry_id, wait=0.3)
+        claimed = await client.claim(stored.entry_id, wait=0.3)
 
     assert claimed.claimed_by == "bob"
     assert claimed.claim_words == "the engine's task list does not have it yet; a worker sends it"
 
 
 async def test_a_gate_without_a_task_list_is_answered_at_once(
-    database: Database, client: Client, book: StoredEntry
+    database: Database, client: Client, stored: StoredEntry
 ) -> None:
     await database.execute("UPDATE verbworker.parked_token SET user_task_key = NULL, job_key = 5")
 
     async with asyncio.timeout(5):  # shorter than the wait for an engine
-        claimed = await client.claim(book.entry_id, wait=WAIT)
+        claimed = await client.claim(stored.entry_id, wait=WAIT)
 
     assert (claimed.claimed_by, claimed.claim_words) == ("bob", "")
 
 
 async def test_many_workers_send_a_claim_once(
-    database: Database, engine: ZeebeEngine, cluster: RecordedCluster, client: Client, book: StoredEntry
+    database: Database, engine: ZeebeEngine, cluster: RecordedCluster, client: Client, stored: StoredEntry
 ) -> None:
     assert cluster.server is not None
-    claiming = asyncio.ensure_future(client.claim(book.entry_id))
+    claiming = asyncio.ensure_future(client.claim(stored.entry_id))
 
     async def is_claimed() -> bool:
-        return (await client.gate(book.entry_id)).claimed_by is not None
+        return (await client.gate(stored.entry_id)).claimed_by is not None
 
     await eventually(is_claimed)
 
@@ -176,13 +181,13 @@ async def test_many_workers_send_a_claim_once(
 
 
 async def test_a_claim_that_is_released_while_it_is_sent_ends_released_on_both_sides(
-    database: Database, engine: ZeebeEngine, cluster: RecordedCluster, dsn: str, book: StoredEntry
+    database: Database, engine: ZeebeEngine, cluster: RecordedCluster, dsn: str, stored: StoredEntry
 ) -> None:
     assert cluster.server is not None
     settings = config.load(dsn=dsn, engine="zeebe", engine_id=ENGINE)
     slow = ZeebeEngine(GatewayAddress(rest_url=cluster.server.url, transport="rest"), engine_id=ENGINE)
     async with Client(settings, by="bob") as client, slow:
-        await client.claim(book.entry_id, wait=0.0)
+        await client.claim(stored.entry_id, wait=0.0)
         assign, may_go = slow.assign_user_task, asyncio.Event()
 
         async def wait_and_assign(key: int, assignee: str, *, override: bool = False) -> None:
@@ -192,7 +197,7 @@ async def test_a_claim_that_is_released_while_it_is_sent_ends_released_on_both_s
         slow.assign_user_task = wait_and_assign  # type: ignore[method-assign]
         sending = asyncio.ensure_future(GateRelay(database, slow).drain())
         await asyncio.sleep(0.2)
-        await client.release(book.entry_id, wait=0.0)
+        await client.release(stored.entry_id, wait=0.0)
         await GateRelay(database, engine).drain()  # another worker: it must not overtake the first
         overtaken = f"DELETE /v2/user-tasks/{TASK}/assignee" in cluster.server.paths()
         may_go.set()

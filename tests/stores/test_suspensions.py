@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
-from tests.support.gate_cases import TENANT, GateSetup, hall_registry, opened
+from tests.support.gate_cases import TENANT, GateSetup, opened, review_registry
 from tests.support.leasing import LeasingEngine
 from verbworker.engine.protocol import Variables
 from verbworker.errors import InstanceSuspended
@@ -74,13 +74,13 @@ def engine() -> SuspendingEngine:
 
 
 @pytest.fixture
-async def hall(database: Database, engine: SuspendingEngine) -> AsyncIterator[GateSetup]:
-    async with opened(database, engine, hall_registry()) as hall:
-        yield hall
+async def setup(database: Database, engine: SuspendingEngine) -> AsyncIterator[GateSetup]:
+    async with opened(database, engine, review_registry()) as setup:
+        yield setup
 
 
-async def reasons(hall: GateSetup, entry_id: object) -> list[str]:
-    rows = await hall.database.fetch(
+async def reasons(setup: GateSetup, entry_id: object) -> list[str]:
+    rows = await setup.database.fetch(
         "SELECT reason FROM verbworker.parked_token WHERE entry_id = $1 AND closed_at IS NULL", entry_id
     )
     return [row["reason"] for row in rows]
@@ -88,31 +88,31 @@ async def reasons(hall: GateSetup, entry_id: object) -> list[str]:
 
 @pytest.mark.parametrize("is_native", [False, True], ids=["job", "native"])
 async def test_a_decision_in_a_suspended_instance_is_held_back_and_the_entry_says_why(
-    hall: GateSetup, engine: SuspendingEngine, is_native: bool
+    setup: GateSetup, engine: SuspendingEngine, is_native: bool
 ) -> None:
-    gate = await hall.parked()
+    gate = await setup.parked()
     if is_native:
-        await hall.change(gate, "user_task_key = 77, job_key = NULL")
+        await setup.change(gate, "user_task_key = 77, job_key = NULL")
     engine.suspended.update(job.job.process_instance_key for job in engine.jobs.values())
-    watch = SuspensionWatch(Suspensions(hall.database, engine_id=engine.engine_id), engine, every=timedelta(0))
+    watch = SuspensionWatch(Suspensions(setup.database, engine_id=engine.engine_id), engine, every=timedelta(0))
 
-    decided = await hall.gates.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
-    await hall.due()
-    await hall.relay.drain()
+    decided = await setup.gates.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    await setup.due()
+    await setup.relay.drain()
     await watch.look()
 
     assert decided.verdict is not None
     assert decided.verdict.answer is None
-    assert (await hall.status(gate.entry_id), await reasons(hall, gate.entry_id)) == (Status.PARKED, [SUSPENDED])
-    assert (await hall.kinds(gate.entry_id)).count(Kind.PARKED) == 2  # at the gate, and suspended: once each
+    assert (await setup.status(gate.entry_id), await reasons(setup, gate.entry_id)) == (Status.PARKED, [SUSPENDED])
+    assert (await setup.kinds(gate.entry_id)).count(Kind.PARKED) == 2  # at the gate, and suspended: once each
 
     engine.suspended.clear()
     await watch.look()
-    await hall.due()
-    await hall.relay.drain()
+    await setup.due()
+    await setup.relay.drain()
 
-    assert await reasons(hall, gate.entry_id) == []
-    assert await hall.status(gate.entry_id) is Status.EXECUTING
+    assert await reasons(setup, gate.entry_id) == []
+    assert await setup.status(gate.entry_id) is Status.EXECUTING
     if is_native:
         assert engine.completed_tasks == [77]
 
@@ -122,24 +122,28 @@ async def test_an_instance_that_is_resumed_is_found_however_many_stay_suspended(
 ) -> None:
     monkeypatch.setattr(suspension_watch, "_BATCH", 2)
     suspensions, engine = Suspensions(database, engine_id=ENGINE), AskedEngine()
-    books = []
+    stored_entries = []
     for number in range(5):
-        book = await StoredEntry.open(database)
-        await book.start(9000 + number)
+        stored = await StoredEntry.open(database)
+        await stored.start(9000 + number)
         assert await suspensions.park(number, 9000 + number)
-        books.append(book)
+        stored_entries.append(stored)
     engine.resumed.add(4)
 
     for _ in range(3):
         await SuspensionWatch(suspensions, engine, every=timedelta(0)).look()
 
     assert set(engine.asked) == set(range(5))
-    assert [(await book.entry()).status for book in books] == [Status.PARKED] * 4 + [Status.EXECUTING]
+    assert [(await stored.entry()).status for stored in stored_entries] == [Status.PARKED] * 4 + [Status.EXECUTING]
 
 
 async def test_of_many_workers_one_asks_about_an_instance_per_period(database: Database) -> None:
-    suspensions, engine, book = Suspensions(database, engine_id=ENGINE), AskedEngine(), await StoredEntry.open(database)
-    await book.start()
+    suspensions, engine, stored = (
+        Suspensions(database, engine_id=ENGINE),
+        AskedEngine(),
+        await StoredEntry.open(database),
+    )
+    await stored.start()
     await suspensions.park(1, 9000)
     await database.execute("UPDATE verbworker.parked_token SET seen_at = seen_at - interval '1 hour'")
 
@@ -149,15 +153,15 @@ async def test_of_many_workers_one_asks_about_an_instance_per_period(database: D
 
 
 async def test_an_entry_that_ends_while_it_is_being_parked_gets_no_event_after_its_end(database: Database) -> None:
-    suspensions, book = Suspensions(database, engine_id=ENGINE), await StoredEntry.open(database)
-    await book.start()
+    suspensions, stored = Suspensions(database, engine_id=ENGINE), await StoredEntry.open(database)
+    await stored.start()
     async with database.transaction() as connection:
         await connection.execute(
-            "SELECT 1 FROM verbworker.workflow_instance WHERE instance_uid = $1 FOR UPDATE", book.instance_uid
+            "SELECT 1 FROM verbworker.workflow_instance WHERE instance_uid = $1 FOR UPDATE", stored.instance_uid
         )
         parking = asyncio.ensure_future(suspensions.park(1, 9000))
         await asyncio.sleep(0.2)  # it waits for the row, or has read it before the end
-        await book.runbook.end_in(connection, book.entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
+        await stored.runbook.end_in(connection, stored.entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
 
     assert not await parking
-    assert (await book.kinds())[-1] == "Cancelled"
+    assert (await stored.kinds())[-1] == "Cancelled"

@@ -76,7 +76,7 @@ async def test_of_four_processes_one_searches_per_period(
     assert server is not None
     for number in range(4):
         start(f"w{number}")
-    await eventually(lambda: _true(searches(server).total() >= 1), patience=60.0)
+    await eventually(lambda: _true(searches(server).total() >= 1), timeout=60.0)
 
     begun, before = asyncio.get_running_loop().time(), searches(server).total()
     await asyncio.sleep(8 * EVERY)
@@ -94,11 +94,11 @@ async def test_another_takes_over_in_the_middle_of_a_search(
     assert server is not None
     with stuck(cluster):
         first = start("first")
-        await eventually(lambda: _true(searches(server)[name_header("first")] == 1), patience=60.0)
+        await eventually(lambda: _true(searches(server)[name_header("first")] == 1), timeout=60.0)
         os.kill(first.pid, number)
     start("second")
 
-    await eventually(lambda: _true(searches(server)[name_header("second")] >= 2), patience=60.0)
+    await eventually(lambda: _true(searches(server)[name_header("second")] >= 2), timeout=60.0)
     assert searches(server)[name_header("first")] == 1
 
 

@@ -35,7 +35,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.upkeep.retention import Archiver
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 LEASE = timedelta(seconds=30)
 
 
@@ -87,13 +87,13 @@ class Shift:
 
     async def settled(self, *keys: int, state: JobState = JobState.COMPLETED) -> None:
         """Return when the engine has these jobs in a state."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await self.engine.until(lambda: all(self.engine.jobs[key].state is state for key in keys))
 
 
 @asynccontextmanager
 async def on_shift(
-    dsn: str, registry: Registry, *, grace: float = PATIENCE, streaming: bool = False, lease: timedelta = LEASE
+    dsn: str, registry: Registry, *, grace: float = TIMEOUT, streaming: bool = False, lease: timedelta = LEASE
 ) -> AsyncIterator[Shift]:
     """A worker that is built and not yet running."""
     engine = GatedEngine()
@@ -111,7 +111,7 @@ async def on_shift(
 @asynccontextmanager
 async def working(shift: Shift) -> AsyncIterator["asyncio.Task[None]"]:
     """The worker at work; in the end it drains."""
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(shift.worker.run(shift.stop))
         yield task
         shift.stop.set()
@@ -232,7 +232,7 @@ async def test_a_worker_tells_whether_it_hears_from_the_engine(dsn: str) -> None
             during = shift.worker.seconds_since_poll()
 
         assert before == (float("inf"), False)
-        assert during < PATIENCE
+        assert during < TIMEOUT
         assert shift.worker.is_draining
 
 
@@ -247,7 +247,7 @@ async def test_a_bug_in_a_service_ends_the_worker_after_what_runs_was_finished(d
 
         shift.worker.services += (PollLoop("broken", broken, every=0.01),)
         (key,) = await shift.start()
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
             working = tasks.create_task(_outcome(shift.worker.run(shift.stop)))
             await stage.reached.acquire()
             await shift.stop.wait()

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from tests.support.drawing import Drawing
-from tests.support.eventually import PATIENCE, eventually
+from tests.support.eventually import TIMEOUT, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
 from tests.support.worker_boot import quick
@@ -36,7 +36,7 @@ from verbworker.stores.jobs.histories import Histories
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
-from verbworker.work.messages.ingress import Answered, Ingress
+from verbworker.work.messages.ingress import DeliveryAnswer, Ingress
 from verbworker.work.messages.ingress import ImmediateDelivery as ImmediateDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.router import Caller
@@ -121,7 +121,7 @@ def lost_registry(domain: str, outside: Outside) -> Registry:
         return case.model_copy(update={"asked": True})
 
     @verbs.verb(f"{domain}.book", mode="transactional", writes=("booked",))
-    async def book(case: Case, call: Call) -> Case:
+    async def deployments(case: Case, call: Call) -> Case:
         """Fail once, then work."""
         outside.runs["book"] += 1
         await write(call)
@@ -184,9 +184,9 @@ class LostWorld:
     outside: Outside
     engines: Sequence[Engine]
     database: Database
-    office: Resources
+    resources: Resources
     apps: Sequence[App]
-    patience: float = PATIENCE
+    timeout: float = TIMEOUT
     _hurried_at: float = float("-inf")
 
     # ---- what people do ------------------------------------------------------------------------------------------
@@ -194,17 +194,17 @@ class LostWorld:
     async def ask(self) -> UUID:
         """Ask for a case."""
         args = {"name": f"{self.domain}-key"}
-        entry = await self.office.router.invoke(f"{self.domain}.case", args, caller=Caller(TENANT, "ann"))
+        entry = await self.resources.router.invoke(f"{self.domain}.case", args, caller=Caller(TENANT, "ann"))
         return entry.entry_id
 
     async def send(self, message_id: str) -> None:
         """Send the case a letter; a worker brings it to the engine."""
         await Ingress(self._inbox(), DeadLetters(self.database)).take(self._letter(message_id), sent_by="tests")
 
-    async def hand_over(self, message_id: str) -> Answered:
+    async def hand_over(self, message_id: str) -> DeliveryAnswer:
         """Hand the case a letter at once."""
-        counter = ImmediateDelivery(self.registry, self._inbox(), DeadLetters(self.database), self.engines[0])
-        return await counter.hand_over(self._letter(message_id), sent_by="tests")
+        immediate = ImmediateDelivery(self.registry, self._inbox(), DeadLetters(self.database), self.engines[0])
+        return await immediate.hand_over(self._letter(message_id), sent_by="tests")
 
     async def decide(self, entry_id: UUID) -> None:
         """Decide at the gate of a case, where the engine can be told at once."""
@@ -212,7 +212,7 @@ class LostWorld:
 
     async def cancel(self, entry_id: UUID) -> None:
         """Ask for the end of a case, where the engine can be told at once."""
-        cancelling = Cancellation(self.database, self.office.dispatches, self.engines[0])
+        cancelling = Cancellation(self.database, self.resources.dispatches, self.engines[0])
         await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="a mistake")
 
     async def release(self) -> None:
@@ -278,7 +278,7 @@ class LostWorld:
             await self._hurry()
             return not await self.left()
 
-        if not await self._comes_true(look, self.patience):
+        if not await self._comes_true(look, self.timeout):
             raise AssertionError(f"left behind: {await self.left()}")
 
     async def until(self, statement: str, *args: object) -> None:
@@ -289,15 +289,15 @@ class LostWorld:
             row = await self.database.fetchrow(statement, *args)
             return row is not None and bool(row[0])
 
-        if not await self._comes_true(look, PATIENCE):
+        if not await self._comes_true(look, TIMEOUT):
             raise AssertionError(f"stands still: {await self.left()}; {self.losses.loss}")
 
-    async def _comes_true(self, look: Callable[[], Awaitable[bool]], patience: float) -> bool:
+    async def _comes_true(self, look: Callable[[], Awaitable[bool]], timeout: float) -> bool:
         """Wait until a look gives true; give up when nothing has happened for that long. A slow machine is no fault."""
         before, done = -1, int(await self.value(_DONE))
         while done > before:
             with suppress(TimeoutError):
-                return await eventually(look, patience=patience)
+                return await eventually(look, timeout=timeout)
             before, done = done, int(await self.value(_DONE))
         return False
 
@@ -333,11 +333,11 @@ class LostWorld:
 
     async def kinds(self, entry_id: UUID) -> list[str]:
         """What the runbook tells of a case."""
-        return [event.kind.value for event in await self.office.runbook.events(entry_id)]
+        return [event.kind.value for event in await self.resources.runbook.events(entry_id)]
 
     async def status(self, entry_id: UUID) -> str:
         """Where a case stands."""
-        entry = await self.office.runbook.entry(entry_id)
+        entry = await self.resources.runbook.entry(entry_id)
         assert entry is not None
         return entry.status.value
 
@@ -360,8 +360,10 @@ async def _deploy(world_engine: Engine, database: Database, registry: Registry, 
     content = lost_model(domain)
     woven = weave(content, registry)
     (deployed,) = await world_engine.deploy([Resource("case.bpmn", woven.content)])
-    book = Deployments(database, engine_id=ENGINE_ID)
-    await book.record(deployed, woven, resource="case.bpmn", authored_sha256=sha256(content).digest(), by="tests")
+    deployments = Deployments(database, engine_id=ENGINE_ID)
+    await deployments.record(
+        deployed, woven, resource="case.bpmn", authored_sha256=sha256(content).digest(), by="tests"
+    )
 
 
 @asynccontextmanager
@@ -377,7 +379,7 @@ async def lost_world(
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(dsn, size=4))
-        office = await stack.enter_async_context(open_resources(own, registry))
+        resources = await stack.enter_async_context(open_resources(own, registry))
         await database.execute("CREATE TABLE effect (verb text NOT NULL)")
         apps = [await stack.enter_async_context(open_app(settings, registry, engine)) for engine in engines]
         await _deploy(engines[0], database, registry, domain)
@@ -385,6 +387,6 @@ async def lost_world(
         for app in apps:
             tasks.create_task(app.run(stop))
         try:
-            yield LostWorld(domain, registry, losses, outside, engines, database, office, apps)
+            yield LostWorld(domain, registry, losses, outside, engines, database, resources, apps)
         finally:
             stop.set()

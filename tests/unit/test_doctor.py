@@ -58,7 +58,7 @@ class OldEngine(InlineEngine):
 
 
 class PatientOf(Subject):
-    """A patient whose engine is at hand."""
+    """A subject whose engine answers."""
 
     def __init__(self, engine: OldEngine) -> None:
         super().__init__(Settings.model_validate({"engine_id": "old"}), app=None, models=())

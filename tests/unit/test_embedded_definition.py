@@ -71,7 +71,7 @@ def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_a_way(
                     "<conditionExpression>=count(x) > 1</conditionExpression></sequenceFlow>",
                 )
             ),
-            "the condition of f is outside the grammar",
+            "the condition of 'f' is =count(x) > 1, which the embedded engine does not run",
         ),
     ],
 )
@@ -134,9 +134,10 @@ def test_an_instance_tells_where_its_tokens_are_and_what_they_wait_for() -> None
     game = Game(drawing).begin(corr_key="case-7")
     keys = {token.node: token.key for token in game.state.tokens.values()}
 
+    at = game.state.tokens[keys["work"]].since
     assert active_elements(game.definition, game.state) == [
-        ActiveElement("work", keys["work"], "SERVICE_TASK", message_name=None, correlation_key=None),
-        ActiveElement("wait", keys["wait"], "RECEIVE_TASK", message_name="answered", correlation_key="case-7"),
+        ActiveElement("work", keys["work"], "SERVICE_TASK", at, message_name=None, correlation_key=None),
+        ActiveElement("wait", keys["wait"], "RECEIVE_TASK", at, message_name="answered", correlation_key="case-7"),
     ]
 
 

@@ -7,11 +7,11 @@ import pytest
 from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
-from verbworker.engine.embedded.kernel.commands import Begin, NothingThere, Resolve
+from verbworker.engine.embedded.kernel.commands import Begin, Resolve, TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
 from verbworker.engine.embedded.kernel.state import dump_state, load_state
 from verbworker.errors import CommandInvalid
-from verbworker.stores.embedded.tokens import Opening, new_instance
+from verbworker.stores.embedded.tokens import NewInstance, new_instance
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def test_a_job_is_completed_once() -> None:
     job = game.job("a")
     game.complete("a")
 
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.complete_key(job)
 
 
@@ -147,7 +147,7 @@ def test_a_timer_is_set_when_its_event_is_reached_and_fires_once() -> None:
     assert (wait.due, game.open_jobs()) == (NOON + timedelta(seconds=90), [])
     game.fire("wait")
     assert (game.open_jobs(), game.state.waits) == (["a"], {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.fire_key(wait.key)
 
 
@@ -194,7 +194,7 @@ def test_an_interrupting_boundary_event_ends_its_host() -> None:
     game.fire("late")
 
     assert (game.open_jobs(), game.state.waits) == (["hurry"], {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.complete_key(job)
     assert game.complete("hurry").ended == "completed"
 
@@ -386,7 +386,7 @@ def test_a_cancelled_instance_leaves_nothing_behind() -> None:
     game = Game(nested()).begin().cancel()
 
     assert (game.ended, game.state.tokens, game.state.jobs, game.state.waits) == ("terminated", {}, {}, {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.cancel()
 
 
@@ -431,7 +431,7 @@ def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:
 def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     # A turn holds what earlier commands did: were the state to move without its effects, a job would never be made.
     game = Game(line())
-    turn = InstanceStep(game.definition, new_instance(Opening(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    turn = InstanceStep(game.definition, new_instance(NewInstance(INSTANCE, 1, "p", 1, NOON), "<default>"))
     monkeypatch.setattr("verbworker.engine.embedded.instance_step.KEYS_EACH", 1)
     before = dump_state(turn.state)
 
@@ -445,7 +445,7 @@ def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.M
 def test_a_model_that_moves_for_ever_is_stopped() -> None:
     drawing = Drawing().start().gateway("exclusive", "x", "y").flow("begin", "x", "y", "x")
 
-    with pytest.raises(NothingThere, match="moves for ever"):
+    with pytest.raises(TargetMissing, match="moves for ever"):
         Game(drawing).begin()
 
 
@@ -453,7 +453,7 @@ def test_a_listener_cannot_throw_an_error() -> None:
     drawing = Drawing().start().task("a", listeners=listeners(("start", "first"))).end().flow("begin", "a", "end")
     game = Game(drawing).begin()
 
-    with pytest.raises(NothingThere, match="throws no error"):
+    with pytest.raises(TargetMissing, match="throws no error"):
         game.throw("first", "E")
 
 
@@ -462,7 +462,7 @@ def test_an_incident_is_resolved_once() -> None:
     (incident,) = game.state.incidents
     game.resolve()
 
-    with pytest.raises(NothingThere, match="no such incident"):
+    with pytest.raises(TargetMissing, match="no such incident"):
         game.tell(Resolve(incident))
 
 

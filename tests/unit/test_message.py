@@ -9,10 +9,10 @@ import pytest
 from tests.support.mail import make_message
 from verbworker.contract.message import (
     Addressee,
-    Burial,
     Candidate,
     Message,
     Undeliverable,
+    UndeliverableCode,
     address,
     engine_message_id,
     read,
@@ -159,20 +159,22 @@ def test_while_nobody_has_the_key_somebody_may_still_come() -> None:
 
 
 def test_a_case_that_ended_will_not_come_back() -> None:
-    assert address([ENDED], tenant_id="acme") == Undeliverable(Burial.ENDED, "its case has ended", ENDED.entry_id)
+    assert address([ENDED], tenant_id="acme") == Undeliverable(
+        UndeliverableCode.ENDED, "its case has ended", ENDED.entry_id
+    )
 
 
 @pytest.mark.req("MSG-07", "X-13")
 def test_two_open_cases_with_the_key_are_too_many() -> None:
     found = address([OURS, replace(OURS, entry_id=uuid4())], tenant_id="acme")
 
-    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", None)
+    assert found == Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", None)
 
 
 def test_a_key_that_another_tenant_uses_too_reaches_nobody() -> None:
     found = address([OURS, FOREIGN], tenant_id="acme")
 
-    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", OURS.entry_id)
+    assert found == Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", OURS.entry_id)
 
 
 def test_another_tenants_case_is_never_an_addressee() -> None:
@@ -183,7 +185,7 @@ def test_a_message_that_names_another_entry_than_its_key_is_not_delivered() -> N
     found = address([OURS], tenant_id="acme", entry_id=uuid4())
 
     assert isinstance(found, Undeliverable)
-    assert found.code is Burial.MISMATCH
+    assert found.code is UndeliverableCode.MISMATCH
 
 
 def test_a_message_that_names_the_entry_of_its_key_is_delivered() -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Status, Wait
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, Status, Wait
 from verbworker.runbook.progress import coarse_progress, progress
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -46,8 +46,8 @@ def step(element: str) -> Event:
     return event(Kind.STEP_COMPLETED, verb="kyc.check", element=element)
 
 
-def wait(reason: str) -> Open:
-    return Open(uuid4(), Wait.HUMAN_GATE, reason, NOW)
+def wait(reason: str) -> OpenToken:
+    return OpenToken(uuid4(), Wait.HUMAN_GATE, reason, NOW)
 
 
 @pytest.mark.req("EVT-13")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from verbworker.job.frame import FrameState, FrameStep
 from verbworker.payload.boundary import PLAIN_SEAL
-from verbworker.stores.jobs.histories import FrameEvent, History, Told
+from verbworker.stores.jobs.histories import FrameEvent, FrameReport, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class StoryLine:
     text: str
 
 
-def headline(frame: Told) -> str:
+def headline(frame: FrameReport) -> str:
     """Return a sentence that identifies the job."""
     entry = f", entry {frame.entry_id}" if frame.entry_id else ""
     return (
@@ -207,7 +207,7 @@ def _release(facts: Mapping[str, object]) -> str:
     return f"{by} released the job {how} ({reason}); {_retries(facts)} left."
 
 
-def _said(frame: Told) -> str:
+def _said(frame: FrameReport) -> str:
     if frame.outcome == "bpmn_error":
         return f"the BPMN error {frame.error_code} ({frame.fail_text})"
     if frame.output_seal == PLAIN_SEAL:
@@ -216,7 +216,7 @@ def _said(frame: Told) -> str:
     return f"completed with {frame.output_bytes} bytes of payload{f' and {flags}' if flags else ''}"
 
 
-def _explain_answer(frame: Told) -> str:
+def _explain_answer(frame: FrameReport) -> str:
     if frame.state is FrameState.FAILED:
         return "The job no longer exists in the engine: it was cancelled, or the process continued without it."
     if frame.ack_result == "gone":
@@ -257,7 +257,7 @@ def standing(history: History) -> str:
             return f"The owner's last sign of life was before {moment(frame.lease_until)}. {_when_swept(frame)}"
 
 
-def _when_swept(frame: Told) -> str:
+def _when_swept(frame: FrameReport) -> str:
     if frame.runs >= frame.max_runs:
         return f"Its {frame.runs} runs never answered, so the sweep or the next delivery holds the job for a person."
     if frame.mode == "external" and frame.on_unknown == "hold":

@@ -55,7 +55,7 @@ class Message(BaseModel):
         return sha256(canonical(given)).digest()
 
 
-class Burial(StrEnum):
+class UndeliverableCode(StrEnum):
     """Why a message could not be delivered."""
 
     INVALID = "invalid"
@@ -90,7 +90,7 @@ class Addressee:
 class Undeliverable:
     """Why a message has no addressee, and the related runbook entry, if there is one."""
 
-    code: Burial
+    code: UndeliverableCode
     reason: str
     entry_id: UUID | None = None
 
@@ -130,11 +130,13 @@ def address(
     only = ours[0].entry_id if len({one.entry_id for one in ours}) == 1 else None
     if not waiting:
         # Another tenant's case is not reported either: we must not reveal which keys exist.
-        return Undeliverable(Burial.ENDED, "its case has ended", only) if ours else None
+        return Undeliverable(UndeliverableCode.ENDED, "its case has ended", only) if ours else None
     if sum(not one.has_ended for one in candidates) > 1:
-        return Undeliverable(Burial.SEVERAL, "several cases have its key", only)
+        return Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", only)
     if entry_id not in (None, waiting[0].entry_id):
-        return Undeliverable(Burial.MISMATCH, f"it names the entry {entry_id}, but its key belongs to another")
+        return Undeliverable(
+            UndeliverableCode.MISMATCH, f"it names the entry {entry_id}, but its key belongs to another"
+        )
     return Addressee(waiting[0].instance_uid, waiting[0].entry_id)
 
 

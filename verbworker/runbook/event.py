@@ -150,7 +150,7 @@ class ParkedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenToken:
     """An open token, for display."""
 
     token_id: UUID

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from verbworker.runbook.event import Entry, Event, Kind, Open, Stall, StallKind, Status
+from verbworker.runbook.event import Entry, Event, Kind, OpenToken, Stall, StallKind, Status
 
 _COARSE = {Status.EXECUTING: "in progress", Status.PARKED: "parked"}
 
@@ -32,7 +32,7 @@ def coarse_progress(status: Status) -> str:
 
 
 def progress(
-    entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int
+    entry: Entry, events: Sequence[Event], waits: Sequence[OpenToken], stalls: Sequence[Stall] = (), *, steps: int
 ) -> Progress:
     """Return an entry's progress from its events and waits; `steps` is the length of the usual path.
 

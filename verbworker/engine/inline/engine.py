@@ -143,12 +143,12 @@ class InlineEngine:
 
     async def start(self, start: Start) -> Started:
         """Create an instance and move it to its first wait."""
-        shelved = self._instances.definitions.find(start)
-        if not shelved.definition.root.starts:
+        model = self._instances.definitions.find(start)
+        if not model.definition.root.starts:
             raise CommandInvalid(f"{start.process_id} starts by a message only")
         keys: list[int] = []
-        self._strike("start", lambda: keys.append(self._instances.begin(shelved, start)))
-        return Started(keys[0], shelved.deployed.definition_key, shelved.deployed.process_id, shelved.deployed.version)
+        self._strike("start", lambda: keys.append(self._instances.begin(model, start)))
+        return Started(keys[0], model.deployed.definition_key, model.deployed.process_id, model.deployed.version)
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate available jobs, waiting up to `wait_ms` of real time: the engine's own clock is the test's."""

@@ -68,7 +68,7 @@ class HumanGate:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class UnsentDecision:
     """A decision to send to the engine, and how often it was sent. A native task has a key, any other a job."""
 
     token_id: UUID
@@ -89,7 +89,7 @@ class Unassigned:
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class SilentGate:
     """An open gate the engine has not mentioned for long."""
 
     token_id: UUID
@@ -100,7 +100,7 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierGate:
     """A gate, with the key its task had."""
 
     token_id: UUID
@@ -169,7 +169,7 @@ class GateStore:
         """Reopen a gate that was closed because its task was gone; False when it is open or closed otherwise."""
         return await connection.fetchval(query("gates", "reopen"), token_id) is not None
 
-    async def earlier(self, token: ParkedToken, on: Connection | None = None) -> Earlier | None:
+    async def earlier(self, token: ParkedToken, on: Connection | None = None) -> EarlierGate | None:
         """Return the gate, decided or open, that a new token's task may have had under another key."""
         fetchrow = self._database.fetchrow if on is None else on.fetchrow
         row = await fetchrow(
@@ -181,9 +181,9 @@ class GateStore:
             token.input_hash,
             token.element_instance_key,
         )
-        return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
+        return None if row is None else EarlierGate(row["token_id"], row["element_instance_key"])
 
-    async def move_in(self, connection: Connection, earlier: Earlier, token: ParkedToken) -> bool:
+    async def move_in(self, connection: Connection, earlier: EarlierGate, token: ParkedToken) -> bool:
         """Move a gate to another task; False when it was moved meanwhile."""
         where = earlier.token_id, earlier.element_instance_key
         to = token.element_instance_key, token.job_key, token.instance_key
@@ -199,12 +199,19 @@ class GateStore:
         await connection.execute(query("gates", "release"), token_id)
 
     async def decide_in(
-        self, connection: Connection, token_id: UUID, decision: str, reason: str, by: str, *, telling: timedelta | None
+        self,
+        connection: Connection,
+        token_id: UUID,
+        decision: str,
+        reason: str,
+        by: str,
+        *,
+        send_within: timedelta | None,
     ) -> datetime | None:
-        """Store a gate's decision; None when it already has one. With `telling` the caller informs the engine."""
-        asked, patience = (0, timedelta(0)) if telling is None else (1, telling)
+        """Store a gate's decision; None when it already has one. With `send_within` the caller informs the engine."""
+        asked, retry_after = (0, timedelta(0)) if send_within is None else (1, send_within)
         at: datetime | None = await connection.fetchval(
-            query("gates", "decide"), token_id, decision, reason, by, asked, patience
+            query("gates", "decide"), token_id, decision, reason, by, asked, retry_after
         )
         return at
 
@@ -214,14 +221,14 @@ class GateStore:
 
     # ---- sending decisions to the engine --------------------------------------------------------------------------
 
-    async def count_telling(self, token_id: UUID, *, patience: timedelta) -> None:
+    async def count_attempt(self, token_id: UUID, *, retry_after: timedelta) -> None:
         """Count an attempt before sending; without a recorded result a relay sends it again after the timeout."""
-        await self._database.execute(query("gates", "tell"), token_id, patience)
+        await self._database.execute(query("gates", "tell"), token_id, retry_after)
 
-    async def due(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Untold]:
+    async def due(self, engine_id: str, limit: int, *, retry_after: timedelta) -> list[UnsentDecision]:
         """Claim the decisions to send to an engine, and count the attempt."""
-        rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, patience)
-        return [value_of(Untold, row) for row in rows]
+        rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, retry_after)
+        return [value_of(UnsentDecision, row) for row in rows]
 
     async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
         """Send it to the engine later."""
@@ -241,9 +248,9 @@ class GateStore:
                 )
         return None if row is None else row["answer"]
 
-    async def take_claims(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Unassigned]:
+    async def take_claims(self, engine_id: str, limit: int, *, retry_after: timedelta) -> list[Unassigned]:
         """Take the claims and releases that an engine does not have yet; no other relay sends them meanwhile."""
-        rows = await self._database.fetch(query("gates", "claim_unassigned"), engine_id, limit, patience)
+        rows = await self._database.fetch(query("gates", "claim_unassigned"), engine_id, limit, retry_after)
         return [value_of(Unassigned, row) for row in rows]
 
     async def record_assignee(self, claim: Unassigned) -> None:
@@ -262,10 +269,10 @@ class GateStore:
 
     # ---- gates the engine forgot ----------------------------------------------------------------------------------
 
-    async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Silent]:
+    async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[SilentGate]:
         """Return open gates whose task should have been delivered again by now."""
         rows = await self._database.fetch(query("gates", "silent"), engine_id, longer_than, limit)
-        return [value_of(Silent, row) for row in rows]
+        return [value_of(SilentGate, row) for row in rows]
 
     async def record_sighting(self, token_id: UUID) -> None:
         """Record that the engine still waits at this gate."""

@@ -35,7 +35,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntryRow:
     """An entry in a list."""
 
     entry: Entry
@@ -50,7 +50,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class EntryMessage:
     """A message on an entry's page, without its payload."""
 
     message_name: str
@@ -127,7 +127,9 @@ class Overview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50) -> list[Listed]:
+    async def page(
+        self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50
+    ) -> list[EntryRow]:
         """Return the newest matching entries, or the next ones after a key."""
         rows = await self._database.fetch(
             query("overview", "page"),
@@ -152,10 +154,10 @@ class Overview:
         """Return the verbs requested recently."""
         return [row["verb"] for row in await self._database.fetch(query("overview", "verbs"), tenant_id, NEWEST)]
 
-    async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[Post]:
+    async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[EntryMessage]:
         """Return the messages of an entry, oldest first."""
         rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
-        return [Post(**row) for row in rows]
+        return [EntryMessage(**row) for row in rows]
 
     async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
         """Return what waits for an operator, longest first; with `without_entry` also what belongs to no entry."""
@@ -194,11 +196,11 @@ class Overview:
         )
 
 
-def _listed_of(row: Row) -> Listed:
+def _listed_of(row: Row) -> EntryRow:
     entry, stalls = entry_of(row), tuple(map(_stall, json.loads(row["stalls"])))
     kinds, repeats = [stall.kind for stall in stalls], row["repeats"]
     progress = progress_of(entry.status, row["done"], row["steps"], row["waits"], kinds, repeats=repeats)
-    return Listed(entry, progress, stalls, row["outcome_name"])
+    return EntryRow(entry, progress, stalls, row["outcome_name"])
 
 
 def _stall(said: Mapping[str, str]) -> Stall:

@@ -37,7 +37,7 @@ class Assignees:
         self._database = database
         self._engine = engine
         self._report = report
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._writes = GateWrites(database)
 
     async def send(self, claim: Unassigned) -> bool:
@@ -50,14 +50,14 @@ class Assignees:
         except JobGone:
             pass  # the task has ended; what closes the gate arrives on its own way
         except EngineError as error:
-            await self._book.postpone_claim(claim, by=_AGAIN_AFTER, reason=str(error))
+            await self._gates.postpone_claim(claim, by=_AGAIN_AFTER, reason=str(error))
             if is_away(error):
                 self._report(error)
             else:
                 said = {"user_task_key": claim.user_task_key, "reason": str(error)}
                 _log.debug("claim not sent yet; it will be sent again", extra=said)
             return False
-        await self._book.record_assignee(claim)
+        await self._gates.record_assignee(claim)
         return True
 
     async def _send(self, claim: Unassigned) -> None:
@@ -74,10 +74,10 @@ class Assignees:
         _log.warning("claim released", extra={"user_task_key": claim.user_task_key, "reason": str(error)})
         reason = f"the engine's task list refuses, because {await self._find_holder(claim)} has it there"
         async with self._database.transaction() as connection:
-            gate = await self._book.hold_in(connection, claim.token_id, None)
+            gate = await self._gates.hold_in(connection, claim.token_id, None)
             if gate is not None and gate.closed_at is None and gate.claimed_by == claim.claimed_by:
                 await self._writes.release_in(connection, gate, ENGINE_PERSON, reason=reason)
-                await self._book.refuse_claim_in(connection, claim.token_id, reason)
+                await self._gates.refuse_claim_in(connection, claim.token_id, reason)
 
     async def _find_holder(self, claim: Unassigned) -> str:
         """Return who has a task in the engine, as far as a search tells."""

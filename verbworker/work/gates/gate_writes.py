@@ -12,7 +12,7 @@ from verbworker.contract.text import require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict, StoreConflict
 from verbworker.job.job import Job
 from verbworker.runbook.event import Kind, ParkedToken
-from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
+from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 
@@ -31,7 +31,7 @@ _CLOSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class PersonsWord:
+class DecisionInput:
     """A decision as a person made it."""
 
     decision: str
@@ -52,16 +52,16 @@ class GateWrites:
     """Writes to a locked gate, and appends the events."""
 
     def __init__(self, database: Database) -> None:
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._runbook = Runbook(database)
 
     async def park_in(self, connection: Connection, job: Job, token: ParkedToken) -> ParkedGate:
         """Park an entry at its gate, or find the gate; one that was closed without a decision is opened again."""
         token_id, is_new = await self._runbook.park_in(connection, token)
-        standing = None if is_new else await self._book.get_in(connection, token_id)
+        standing = None if is_new else await self._gates.get_in(connection, token_id)
         is_decided = standing is not None and standing.verdict is not None
         is_ours = standing is not None and standing.entry_id == token.entry_id
-        is_back = is_ours and not is_decided and await self._book.reopen_in(connection, token_id)
+        is_back = is_ours and not is_decided and await self._gates.reopen_in(connection, token_id)
         if is_new or is_back:
             once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
             detail = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or ""}
@@ -69,39 +69,39 @@ class GateWrites:
             await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=detail)
         return ParkedGate(token_id, is_opened=is_new or is_back, is_decided=is_decided)
 
-    async def move_in(self, connection: Connection, job: Job, earlier: Earlier, token: ParkedToken) -> bool:
+    async def move_in(self, connection: Connection, job: Job, earlier: EarlierGate, token: ParkedToken) -> bool:
         """Move a gate to a task that the engine lost and created again; return whether it is decided."""
-        if not await self._book.move_in(connection, earlier, token):
+        if not await self._gates.move_in(connection, earlier, token):
             raise StoreConflict("the gate is being moved by another worker")
         keys = {"job_key": job.key, "token_id": str(earlier.token_id)}
         _log.warning("the engine created the task of a gate again under another key", extra=keys)
-        gate = await self._book.get_in(connection, earlier.token_id)
+        gate = await self._gates.get_in(connection, earlier.token_id)
         return gate is not None and gate.verdict is not None
 
     async def claim_in(self, connection: Connection, gate: HumanGate, by: str) -> None:
         """Record who claims a gate."""
-        at = await self._book.claim_in(connection, gate.token_id, by)
+        at = await self._gates.claim_in(connection, gate.token_id, by)
         await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
 
     async def release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
         """Clear the claim of a gate, if it has one."""
         if gate.claimed_by is not None and gate.claimed_at is not None:
-            await self._book.release_in(connection, gate.token_id)
+            await self._gates.release_in(connection, gate.token_id)
             once = f"released:{gate.claimed_at.timestamp()}"
             why = {"reason": reason} if reason else {}
             await self._append(connection, gate, Kind.GATE_RELEASED, once, by=by, had=gate.claimed_by, **why)
 
     async def decide_in(
-        self, connection: Connection, gate: HumanGate, word: PersonsWord, *, telling: timedelta | None
+        self, connection: Connection, gate: HumanGate, word: DecisionInput, *, send_within: timedelta | None
     ) -> None:
         """Store the decision of an open gate and close it; `RequestConflict` if it has one.
 
-        With `telling` the caller informs the engine within that time, else a relay does.
+        With `send_within` the caller informs the engine within that time, else a relay does.
         """
-        kept = await self._book.decide_in(
-            connection, gate.token_id, word.decision, word.reason, word.by, telling=telling
+        kept = await self._gates.decide_in(
+            connection, gate.token_id, word.decision, word.reason, word.by, send_within=send_within
         )
-        if kept is None or not await self._book.close_in(connection, gate.token_id, closed_as="decided"):
+        if kept is None or not await self._gates.close_in(connection, gate.token_id, closed_as="decided"):
             raise RequestConflict(f"{gate.gate} was decided before")
         said = {"decision": word.decision, "reason": word.reason, "by": word.by}
         await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **said)
@@ -109,7 +109,7 @@ class GateWrites:
 
     async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_told: bool) -> None:
         """Close a gate because the engine withdrew its task; with `is_told`, another event says why."""
-        if await self._book.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
+        if await self._gates.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
             await self._append(connection, gate, Kind.GATE_GONE, "gone")
 
     async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
@@ -122,7 +122,7 @@ class GateWrites:
         )
 
 
-def require_readable(word: PersonsWord) -> None:
+def require_readable(word: DecisionInput) -> None:
     """Raise `InvocationInvalid` unless a decision is text of a length that people read."""
     require_text("the decision", word.decision, LONGEST_WORD)
     require_text("the name of who decides", word.by, LONGEST_WORD)

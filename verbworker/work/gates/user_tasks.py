@@ -25,7 +25,7 @@ from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREA
 from verbworker.model.waits import due, ends
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import ParkedToken
-from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
+from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
@@ -35,8 +35,8 @@ from verbworker.work.gates.assignees import ENGINE_PERSON, tasks_of
 from verbworker.work.gates.gate_jobs import gate_of, gate_token
 from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
+    DecisionInput,
     GateWrites,
-    PersonsWord,
     require_choice,
     require_open,
     require_readable,
@@ -82,7 +82,7 @@ class UserTaskJobs:
         self._listener_jobs = listener_jobs
         self._instances = Instances(database)
         self._incidents = Incidents(database, engine_id=engine.engine_id)
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._runbook = Runbook(database)
         self._writes = GateWrites(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
@@ -114,7 +114,7 @@ class UserTaskJobs:
             return True
         try:
             async with self._database.transaction() as connection:
-                gate = await self._book.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
+                gate = await self._gates.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
                 is_decision = await change(connection, job, gate)
         except (InvocationInvalid, NotFound, RequestConflict) as no:
             _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
@@ -122,7 +122,7 @@ class UserTaskJobs:
             return True
         await self._engine.complete(job.key, {}, lease_token=job.lease_token)
         if is_decision and gate is not None:
-            await self._book.record_answer(gate.token_id, gone=False)
+            await self._gates.record_answer(gate.token_id, gone=False)
         return True
 
     # ---- creating ---------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class UserTaskJobs:
             due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
             input_hash=await self._visits.identify(job, visit.reserved.hash, connection),
         )
-        earlier = None if token.input_hash is None else await self._book.earlier(token, connection)
+        earlier = None if token.input_hash is None else await self._gates.earlier(token, connection)
         if earlier is None:
             await self._park(connection, job, token)
         elif await self._listener_jobs.has(job):  # a late delivery of a task that was lost moves nothing
@@ -165,16 +165,16 @@ class UserTaskJobs:
 
     async def _park(self, connection: Connection, job: Job, token: ParkedToken) -> None:
         parked = await self._writes.park_in(connection, job, token)
-        await self._book.name_task_in(connection, parked.token_id, _task_key(job))
+        await self._gates.name_task_in(connection, parked.token_id, _task_key(job))
         if parked.is_decided:
-            await self._book.tell_anew_in(connection, parked.token_id)
+            await self._gates.tell_anew_in(connection, parked.token_id)
 
-    async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: Earlier) -> None:
+    async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: EarlierGate) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
         is_decided = await self._writes.move_in(connection, job, earlier, token)
-        await self._book.name_task_in(connection, earlier.token_id, _task_key(job))
+        await self._gates.name_task_in(connection, earlier.token_id, _task_key(job))
         if is_decided:
-            await self._book.tell_anew_in(connection, earlier.token_id)
+            await self._gates.tell_anew_in(connection, earlier.token_id)
 
     # ---- assigning --------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class UserTaskJobs:
         is_pending = gate.claimed_by != gate.engine_assignee
         if is_pending and not _is_own(job) and assignee is not None:
             require_open(gate, gate.token_id, assignee)
-        await self._book.assign_in(connection, gate.token_id, assignee)
+        await self._gates.assign_in(connection, gate.token_id, assignee)
         if is_pending or gate.claimed_by == assignee:
             return False
         if assignee is None:
@@ -212,9 +212,9 @@ class UserTaskJobs:
         word = _word(job, require_open(gate, gate.token_id, _header(job, "assignee")))
         require_readable(word)
         require_choice(gate, word.decision)
-        await self._book.take_in(connection, gate.token_id, job.key)
+        await self._gates.take_in(connection, gate.token_id, job.key)
         # Our answer to this job tells the engine; if it gets lost, a relay completes the task.
-        await self._writes.decide_in(connection, gate, word, telling=CLAIMED_FOR)
+        await self._writes.decide_in(connection, gate, word, send_within=CLAIMED_FOR)
         return True
 
     # ---- canceling --------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def _require_own_identity(job: Job, gate: HumanGate) -> None:
             raise InvocationInvalid(f"{name} is the runtime's own variable; complete the task without it")
 
 
-def _word(job: Job, gate: HumanGate) -> PersonsWord:
+def _word(job: Job, gate: HumanGate) -> DecisionInput:
     """Return what a person decided in the task list, as its variables tell."""
     decision, reason = job.variables.get(DECISION), job.variables.get(REASON)
     takes = f", one of {', '.join(gate.decisions)}" if gate.decisions else ""
@@ -285,4 +285,4 @@ def _word(job: Job, gate: HumanGate) -> PersonsWord:
     assignee = _header(job, "assignee")
     if assignee is None:
         raise InvocationInvalid(f"assign {gate.gate} to a person first: the runbook records who decided")
-    return PersonsWord(decision, reason or "", assignee)
+    return DecisionInput(decision, reason or "", assignee)

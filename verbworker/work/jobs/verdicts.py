@@ -94,13 +94,13 @@ class JobResults:
         engine: JobCommands,
         frames: Frames,
         *,
-        patience: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=30),
         suspensions: Suspensions | None = None,
     ) -> None:
         self._engine = engine
         self._frames = frames
         self._suspensions = suspensions
-        self._patience = patience.total_seconds()
+        self._timeout_s = timeout.total_seconds()
 
     async def verdict(self, job_key: int, verdict: Verdict, *, lease_token: str | None = None) -> bool:
         """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again.
@@ -109,7 +109,7 @@ class JobResults:
         """
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
-            await ENGINE.run(lambda: self._send(job_key, verdict, lease_token), within=self._patience)
+            await ENGINE.run(lambda: self._send(job_key, verdict, lease_token), within=self._timeout_s)
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
             return self._settle(job_key, command, "gone")
@@ -192,7 +192,7 @@ class JobResults:
             fail = partial(
                 self._engine.fail, job.key, retries=job.retries, message=message, lease_token=job.lease_token
             )
-            await ENGINE.run(fail, within=self._patience)
+            await ENGINE.run(fail, within=self._timeout_s)
         except EngineError as error:
             # The engine redelivers it after its timeout.
             _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
@@ -211,7 +211,7 @@ class JobResults:
             return False
 
         try:
-            if not await ENGINE.run(send, within=self._patience):
+            if not await ENGINE.run(send, within=self._timeout_s):
                 return
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.record_report(job_key, epoch)

@@ -12,7 +12,7 @@ from verbworker.job.frame import InstanceFacts
 from verbworker.model.waits import ModelWait, Waits, due, ends
 from verbworker.model.weave import FIRED, PARK, START, UNPARK
 from verbworker.runbook.event import Kind, ParkedToken, Wait
-from verbworker.stores.cases.runbook import Closed, Runbook
+from verbworker.stores.cases.runbook import ClosedToken, Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Definition, Deployments
 from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
@@ -106,7 +106,7 @@ class Bridge:
             )
         else:
             is_new = False
-        closed: list[Closed] = []
+        closed: list[ClosedToken] = []
         if here.interrupting:
             ended = [other for other in waits if other != element_id and ends(waits, element_id, other)]
             closed = await self._close(connection, visit, ended, closed_as="fired")
@@ -134,7 +134,7 @@ class Bridge:
 
     async def _close(
         self, connection: Connection, visit: JobVisit, places: Iterable[str], *, closed_as: str
-    ) -> list[Closed]:
+    ) -> list[ClosedToken]:
         engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
         return await self._runbook.unpark_elements_in(
             connection, engine_id, instance_key, list(places), closed_as=closed_as

@@ -106,7 +106,7 @@ Export = Callable[[Sequence[str]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RuleState:
     """The state of one rule: for how long rows are kept (None: forever), and what is due."""
 
     rule: RetentionRule
@@ -228,14 +228,14 @@ class Retention:
         told = [f"{number} {words}" for words, number in reasons.items() if number]
         return f"{found.ended} ended: {', '.join(told)}" if told else ""
 
-    async def standing(self, *, most: int) -> list[Standing]:
+    async def standing(self, *, most: int) -> list[RuleState]:
         """Return the state of each rule; counting stops at `most` rows."""
         sizes = await self._rows.sizes([table for rule in RULES for table in rule.tables])
         found = []
         for rule in RULES:
             kept = self._keep[rule.setting]
             due = RetiredCount(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
-            found.append(Standing(rule, kept, due, sizes[rule.tables[0]]))
+            found.append(RuleState(rule, kept, due, sizes[rule.tables[0]]))
         return found
 
 
