@@ -1,5 +1,7 @@
 """Compiling a model for the embedded engine: what it becomes, and what is refused with its line and a way."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.support.bpmn import document, process
@@ -134,7 +136,7 @@ def test_an_instance_tells_where_its_tokens_are_and_what_they_wait_for() -> None
     game = Game(drawing).begin(corr_key="case-7")
     keys = {token.node: token.key for token in game.state.tokens.values()}
 
-    at = game.state.tokens[keys["work"]].since
+    at = datetime.fromtimestamp((game.state.tokens[keys["work"]].since_ms or 0) / 1000, UTC)
     assert active_elements(game.definition, game.state) == [
         ActiveElement("work", keys["work"], "SERVICE_TASK", at, message_name=None, correlation_key=None),
         ActiveElement("wait", keys["wait"], "RECEIVE_TASK", at, message_name="answered", correlation_key="case-7"),
