@@ -32,6 +32,14 @@ SELECT verbworker.raise_incident($1, $2, $3, $4, $5, $6, $7, $8)
 -- The engine has an incident no more.
 SELECT verbworker.settle_incident($1, $2) OR verbworker.settle_plain_incident($1, $2) AS is_settled;
 
+-- name: model_of
+-- The model that an entry runs, for the flags it reads.
+SELECT deployment.woven
+FROM verbworker.workflow_instance AS instance
+JOIN verbworker.process_deployment AS deployment
+  ON deployment.engine_id = instance.engine_id AND deployment.definition_key = instance.definition_key
+WHERE instance.entry_id = $1;
+
 -- name: resolve_plain
 -- Who wants an incident of a plain process to be resolved, and why; there is no entry to record it in.
 UPDATE verbworker.plain_incident

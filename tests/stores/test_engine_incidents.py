@@ -2,16 +2,17 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.support.drawing import Drawing
+from tests.support.drawing import Drawing, listeners
 from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
 from verbworker.engine.embedded.engine import EmbeddedEngine
-from verbworker.errors import EngineUnavailable
+from verbworker.errors import EngineUnavailable, InvocationInvalid
 from verbworker.job.job import Job
 from verbworker.runbook.event import Event, Kind, Wait, describe
 from verbworker.stores.cases.dispatches import Dispatches
@@ -21,6 +22,12 @@ from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
+
+DEPLOYED = """
+INSERT INTO verbworker.process_deployment (
+  engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven, woven_sha256, deployed_by)
+VALUES ($1, 77, $2, 1, 'kyc.open-case', 'r', sha256($3), $3, sha256($3), 'tests')
+"""
 
 
 @pytest.fixture
@@ -104,6 +111,78 @@ async def test_an_instance_that_stops_at_its_first_step_is_told_too(database: Da
     assert [one.element_id for one in await engine.incidents()] == ["which"]
     assert (await stored.kinds()) == ["DurableTaskStarted", "IncidentRaised", "Parked"]
     assert [one.type for one in await engine.waits(instance_key)] == ["EXCLUSIVE_GATEWAY"]
+
+
+async def test_a_listener_of_the_process_stops_at_the_process(database: Database, engine: EmbeddedEngine) -> None:
+    drawing = alone()
+    drawing.process_listeners = listeners(("start", "opened"))
+    book, instance_key = await begin_case(database, engine, drawing)
+    job = await take(engine, "opened")
+
+    await engine.fail(job.key, retries=0, message="no")
+
+    (incident,) = await engine.incidents([instance_key])
+    (raised,) = await of_kind(book, Kind.INCIDENT_RAISED)
+    assert (job.element_id, incident.element_id) == (drawing.process, drawing.process)
+    assert describe(raised).startswith(f"{drawing.process} stopped: EXECUTION_LISTENER_NO_RETRIES")
+
+
+async def test_a_resolution_after_which_it_stops_at_once_again_says_so(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, _ = await begin_case(database, engine, without_a_way())
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+    resolutions = Resolutions(database, engine, owner=uuid4())
+
+    answer = await resolutions.resolve(trouble, Resolution("ada", "try"))
+
+    (again,) = await trouble_of(database)
+    assert not answer.done
+    assert answer.sentence == f"it tried again and stopped at which once more: {again.incident_text}"
+    assert (await book.entry()).status == "parked"
+
+
+async def test_a_gateway_without_a_way_goes_on_with_a_flag_that_is_set(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, _ = await begin_case(database, engine, without_a_way())
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+    resolutions = Resolutions(database, engine, owner=uuid4())
+
+    answer = await resolutions.resolve(trouble, Resolution("ada", "mended", flags={"orch_way": True}))
+
+    (asked,) = await of_kind(book, Kind.RESOLVE_REQUESTED)
+    assert answer.done
+    assert await take(engine, "left")
+    assert asked.detail["flags"] == {"orch_way": True}
+    assert describe(asked) == "ada let it continue after it had stopped: mended (orch_way = true)"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"domain_payload": "x"}, "domain_payload is not a flag"),
+        ({"orch_other": True}, "the deployed model reads no flag orch_other; it reads orch_way"),
+        ({"orch_way": [1]}, "the flag orch_way must be a text, a whole number, true or false"),
+    ],
+)
+async def test_only_flags_that_the_model_reads_can_be_set(
+    database: Database, engine: EmbeddedEngine, flags: dict[str, Any], words: str
+) -> None:
+    drawing = without_a_way()
+    book, _ = await begin_case(database, engine, drawing)
+    await database.execute(DEPLOYED, ENGINE, drawing.process, drawing.xml())
+    await database.execute(
+        "UPDATE verbworker.workflow_instance SET definition_key = 77 WHERE instance_uid = $1", book.instance_uid
+    )
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+
+    with pytest.raises(InvocationInvalid, match=words):
+        await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
+    assert await of_kind(book, Kind.RESOLVE_REQUESTED) == []
 
 
 async def test_an_incident_that_comes_again_is_told_again(database: Database, engine: EmbeddedEngine) -> None:

@@ -266,7 +266,7 @@ async def test_people_find_it_by_its_id_or_key_and_it_is_named_as_plain(
         found = {(await client.incident(place, without_entry=True)).incident_id for place in places}
         with pytest.raises(NotFound):
             await client.incident(listed.incident_id)
-        done = await client.resolve(str(listed.incident_id)[:8], "mended", without_entry=True)
+        done = await client.resolve(str(listed.incident_id)[:8], "mended", flags={"orch_way": True}, without_entry=True)
 
     assert found == {listed.incident_id}
     assert listed.subject == f"plain process {drawing.process}, instance {instance_key}"

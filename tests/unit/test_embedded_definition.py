@@ -152,7 +152,7 @@ def test_an_instance_tells_its_incidents_oldest_first_and_the_job_of_each() -> N
     job = game.job("work")
     game.exhaust("work")
 
-    found = open_incidents(game.state)
+    found = open_incidents(game.definition, game.state)
     assert [(one.element_id, one.kind, one.job_key) for one in found] == [
         ("choice", "CONDITION_ERROR", None),
         ("work", "JOB_NO_RETRIES", job),

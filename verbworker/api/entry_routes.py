@@ -83,6 +83,7 @@ class ResolveRequest(BaseModel):
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
     retries: Annotated[int, Field(ge=1, le=MOST_RETRIES, description="the number of tries from now on")] = 3
     as_new: bool = Field(default=False, description="a held verb gets a new idempotency key: its effect may come twice")
+    flags: dict[Word, bool | int | str] = Field(default={}, description="set before, for a gateway that found no way")
 
 
 class MessageRequest(BaseModel):
@@ -304,4 +305,4 @@ async def read_incident(where: UUID, client: Acting) -> IncidentDetail:
 @resolutions.post("/incidents/{where}/resolution", operation_id="resolve_incident")
 async def resolve_incident(where: UUID, wanted: ResolveRequest, client: Acting) -> IncidentResolution:
     """Resolve an incident: its job gets retries, and the engine tries again."""
-    return await client.resolve(where, wanted.reason, retries=wanted.retries, as_new=wanted.as_new)
+    return await client.resolve(where, wanted.reason, retries=wanted.retries, as_new=wanted.as_new, flags=wanted.flags)

@@ -325,16 +325,17 @@ class Client:
         *,
         retries: int = 3,
         as_new: bool = False,
+        flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
         by: str | None = None,
     ) -> IncidentResolution:
         """Resolve an incident, named as for `incident`: its job gets retries and the engine tries again.
 
         It is told to the engine on return, and recorded in the entry with `by` and the reason. With `as_new` a held
-        verb gets a new idempotency key: its effect outside may happen twice. Raises `RequestConflict` if the engine
-        does not accept it, and `NotFound`.
+        verb gets a new idempotency key: its effect outside may happen twice. `flags` are set before, for a gateway
+        that found no way. Raises `RequestConflict` if the engine does not accept it, and `NotFound`.
         """
-        wanted = Resolution(by or self.by, reason, retries, as_new)
+        wanted = Resolution(by or self.by, reason, retries, as_new, flags or {})
         return await self._incidents(without_entry).resolve(where, wanted)
 
     def _incidents(self, without_entry: bool) -> IncidentActions:

@@ -337,12 +337,13 @@ class SyncClient:
         *,
         retries: int = 3,
         as_new: bool = False,
+        flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
         by: str | None = None,
     ) -> IncidentResolution:
         """Resolve an incident: see `Client.resolve`."""
         more: dict[str, Any] = {"retries": retries, "as_new": as_new, "without_entry": without_entry, "by": by}
-        return self._call(lambda client: client.resolve(where, reason, **more))
+        return self._call(lambda client: client.resolve(where, reason, flags=flags, **more))
 
     @property
     def _open_thread(self) -> _LoopThread:

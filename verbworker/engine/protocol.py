@@ -223,6 +223,9 @@ class Engine(JobCommands, JobTimeouts, Protocol):
     async def resolve_incident(self, incident_key: int) -> None:
         """Resolve an incident, so that its element tries again; `JobGone` if the engine does not have it."""
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance from outside of its model, as an operator does; `JobGone` if it has ended."""
+
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """Return the open incidents of these instances, or of all without keys.
 

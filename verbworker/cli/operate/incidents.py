@@ -22,6 +22,7 @@ from verbworker.cli.shared_options import (
     confirm_as_new,
     id_or_beginning,
 )
+from verbworker.client.incident_actions import read_flags
 from verbworker.client.records import IncidentDetail, IncidentRecord
 
 app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
@@ -53,7 +54,7 @@ def show_incident(where: Where, tenant: Tenant = None, dsn: Dsn = None, as_json:
     if as_json:
         print_json(_row(found))
         return
-    say(f"{found.reason}: {found.why}")
+    say(found.reason)
     facts = [{"name": name, "value": value} for name, value in _facts(found) if value is not None]
     show(facts, columns=("name", "value"), as_json=False)
     if found.headline:
@@ -69,6 +70,12 @@ def resolve(
     by: By = "",
     retries: Retries = 3,
     as_new: AsNew = False,
+    flags: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a flag before, for a gateway that found no way; may be repeated."
+        ),
+    ] = None,
     yes: AsNewConfirmed = False,
     tenant: Tenant = None,
     dsn: Dsn = None,
@@ -77,12 +84,15 @@ def resolve(
 ) -> None:
     """Resolve an incident: its job gets retries, and the engine tries again. Exits 1 if the engine refuses."""
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
+    given = read_flags(flags or ())
     if as_new and not yes:
         confirm_as_new("Resolve it as new?")
     with busy("resolving"):
         done = run_with_client(
             settings,
-            lambda client: client.resolve(where, reason, retries=retries, as_new=as_new, without_entry=True),
+            lambda client: client.resolve(
+                where, reason, retries=retries, as_new=as_new, flags=given, without_entry=True
+            ),
             by=by,
         )
     answer(done.sentence, done.model_dump(mode="json"), as_json=as_json)
@@ -94,9 +104,11 @@ def _row(found: IncidentRecord) -> dict[str, Any]:
 
 def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
     names = "incident_id entry_id element_id since verb runs retries_left engine_id instance_key job_key incident_key"
-    facts: list[tuple[str, object]] = [("type", found.kind), ("subject", found.subject)]
+    facts: list[tuple[str, object]] = [("type", found.kind), ("why", found.why), ("subject", found.subject)]
     facts += [(name, getattr(found, name)) for name in names.split()]
+    facts[facts.index(("since", found.since))] = ("since", f"{moment(found.since)} UTC")
     said = None if found.incident_text == found.why else found.incident_text
     which = found.which
-    todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ..."
+    change = " --set FLAG=VALUE" if found.kind == "CONDITION_ERROR" else ""
+    todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ...{change}"
     return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]

@@ -250,6 +250,10 @@ class EmbeddedEngine:
         """Resolve an incident; `JobGone` if it does not exist."""
         await self._together(lambda transaction: transaction.resolve(incident_key))
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance; `JobGone` if it has ended."""
+        await self.set_variables(instance_key, flags)
+
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
         values = to_plain_json(variables)

@@ -120,7 +120,7 @@ class InstanceStep:
         match effect:
             case told.JobCreated(key, kind, node, element_instance, retries, headers):
                 words = orjson.dumps(dict(headers)).decode()
-                change.jobs[key] = JobRow(key, kind, node, element_instance, retries, words)
+                change.jobs[key] = JobRow(key, kind, self._element(node), element_instance, retries, words)
             case told.JobEnded(key):
                 change.jobs.pop(key, None)
                 change.jobs_set.pop(key, None)
@@ -138,12 +138,16 @@ class InstanceStep:
                 change.subscriptions.pop(key, None)
                 change.closed.append(key)
             case told.IncidentRaised(key, kind, message, node, job, element_instance):
-                change.incidents[key] = IncidentRow(key, job, node, element_instance, kind, cut(message))
+                place = self._element(node), element_instance
+                change.incidents[key] = IncidentRow(key, job, *place, kind, cut(message))
             case told.IncidentGone(key):
                 change.incidents.pop(key, None)
                 change.incidents_gone.append(key)
             case told.Ended(status):
                 change.ended = status
+
+    def _element(self, node: str) -> str:
+        return node or self._definition.process_id  # the process itself has no node
 
 
 def _differ(before: dict[str, Any], after: dict[str, Any]) -> bool:

@@ -182,6 +182,12 @@ class ZeebeEngine:
         """Resolve an incident; that of a job without retries is raised again."""
         await self._send("ResolveIncident", wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key))
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance; `JobGone` if it has ended."""
+        text = wire.text_of(flags)
+        request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables=text, local=True)
+        await self._send("SetVariables", request)
+
     # ---- searches: see `Search` --------------------------------------------------------------------------------------
 
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:

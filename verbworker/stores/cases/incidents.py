@@ -60,6 +60,11 @@ class Incidents:
         row = await self._database.fetchrow(query("incidents", "settle"), self._engine_id, incident_key)
         return row is not None and bool(row["is_settled"])
 
+    async def model_of(self, entry_id: UUID) -> bytes | None:
+        """Return the deployed model of an entry; None if it is not recorded."""
+        row = await self._database.fetchrow(query("incidents", "model_of"), entry_id)
+        return None if row is None else row["woven"]
+
     async def request_plain(self, incident_id: UUID, *, by: str, reason: str) -> None:
         """Record who resolves an incident of a plain process, and why."""
         await self._database.execute(query("incidents", "resolve_plain"), incident_id, by, reason)
