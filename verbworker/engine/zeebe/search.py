@@ -205,7 +205,7 @@ def _filters(form: _Form, query: _Query, keys: Sequence[int]) -> list[dict[str, 
     wanted = {name: value for name, value in query.wanted.items() if form is _Form.EXACT or not isinstance(value, dict)}
     if not keys:
         return [wanted]
-    return [{**wanted, "processInstanceKey": _one_of(some)} for some in _parts(keys, at_once)]
+    return [{"processInstanceKey": _one_of(some), **wanted} for some in _parts(keys, at_once)]
 
 
 def _parts(items: Sequence[Found], size: int) -> Iterator[Sequence[Found]]:
