@@ -398,13 +398,14 @@ async def test_an_item_that_cannot_be_read_is_no_answer(cluster: RecordedCluster
 
 
 async def test_many_instances_are_asked_for_in_portions(cluster: RecordedCluster, engine: RecordedEngine) -> None:
-    cluster.incidents.append(recorded_item("search incidents"))
+    cluster.jobs.append({**recorded_item("search jobs"), "retries": 1})
 
-    found = await engine.incidents([*range(1, 250), WORK])
+    found = await engine.open_jobs([*range(1, 250), WORK])
 
-    bodies = cluster.asked("/v2/incidents/search")
-    assert [one.incident_key for one in found] == [NO_RETRIES]
-    assert [len(body["filter"]["processInstanceKey"]["$in"]) for body in bodies] == [100, 100, 50]
+    bodies = cluster.asked("/v2/jobs/search")
+    assert [one.job_key for one in found] == [JOB]
+    assert sorted(len(body["filter"]["processInstanceKey"]["$in"]) for body in bodies) == [50, 100, 100]
+    assert all(body["page"] == {"limit": 100} for body in bodies)
 
 
 async def test_resolving_twice_says_that_it_is_gone(engine: RecordedEngine) -> None:

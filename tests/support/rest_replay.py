@@ -29,16 +29,49 @@ class Exchange:
     content_type: str | None
     response: Any
     note: str | None = None
+    written: bytes = b""  # the answer as it stands in the recording, byte for byte
 
     @property
     def body(self) -> bytes:
-        """The recorded answer as bytes."""
-        return b"" if self.response is None else json.dumps(self.response).encode()
+        """The answer as the server wrote it: the recording is indented, and Camunda's JSON is not."""
+        return b"" if self.response is None else wire_json(self.response)
+
+
+def wire_json(value: object) -> bytes:
+    """JSON as clients and servers send it: without blanks, in the order of the value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def recorded() -> list[Exchange]:
     """Every exchange in the order it was recorded."""
-    return [Exchange(**one) for one in json.loads(RECORDING.read_bytes())]
+    return [_exchange(members) for members in _objects(RECORDING.read_text())]
+
+
+def _exchange(members: Mapping[str, tuple[Any, str]]) -> Exchange:
+    written = members["response"][1].encode() if members["response"][0] is not None else b""
+    return Exchange(**{name: value for name, (value, _) in members.items()}, written=written)
+
+
+def _objects(text: str) -> Iterator[dict[str, tuple[Any, str]]]:
+    """The objects of a JSON array: the value of each member, and its text as it is written there."""
+    scan, place = json.JSONDecoder().raw_decode, _skip(text, 1)
+    while text[place] == "{":
+        members: dict[str, tuple[Any, str]] = {}
+        while text[place] != "}":
+            name, place = scan(text, _skip(text, place + 1))
+            start = _skip(text, _skip(text, place) + 1)
+            value, place = scan(text, start)
+            members[name] = (value, text[start:place])
+            place = _skip(text, place)
+        yield members
+        place = _skip(text, place + 1)
+        place = _skip(text, place + 1) if text[place] == "," else place
+
+
+def _skip(text: str, place: int) -> int:
+    while text[place].isspace():
+        place += 1
+    return place
 
 
 @dataclass(frozen=True, slots=True)

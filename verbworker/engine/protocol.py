@@ -160,6 +160,7 @@ class EngineOffers:
     rest: Offer
     search: Offer
     pushes_jobs: bool  # over gRPC, as long as that is the transport in use
+    refused_searches: Sequence[str] = ()  # forms of a search that the cluster does not take, each in a sentence
 
 
 class JobCommands(Protocol):

@@ -139,6 +139,8 @@ class HttpConnections:
             await client.aclose()
 
     def _open(self) -> "httpx.AsyncClient":
+        from http.cookiejar import CookieJar, DefaultCookiePolicy
+
         import httpx
 
         if self._client is None:
@@ -147,6 +149,8 @@ class HttpConnections:
                 timeout=None,  # the deadline of a request counts for everything together, name resolution included
                 trust_env=False,  # a gateway is inside the network, or has an address of its own
                 follow_redirects=False,
+                # No cookies: a gateway that sees a session refuses commands without its token against forged requests.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 limits=httpx.Limits(
                     max_connections=_MOST_CONNECTIONS,
                     max_keepalive_connections=_MOST_CONNECTIONS,

@@ -138,10 +138,11 @@ def _activation(request: Any) -> tuple[str, str, _Body | None]:
         worker=request.worker,
         timeout=request.timeout,
         maxJobsToActivate=request.maxJobsToActivate,
+        requestTimeout=-1,
         fetchVariable=list(request.fetchVariable),
         tenantIds=list(request.tenantIds),
     )
-    return "POST", "/jobs/activation", {**body, "requestTimeout": -1}
+    return "POST", "/jobs/activation", body
 
 
 def _completion(request: Any) -> tuple[str, str, _Body | None]:
@@ -179,8 +180,9 @@ def _publication(request: Any) -> tuple[str, str, _Body | None]:
         "name": request.name,
         "correlationKey": request.correlationKey,
         "timeToLive": request.timeToLive,
+        **_without_blanks(messageId=request.messageId),
         "variables": _variables(request.variables),
-        **_without_blanks(messageId=request.messageId, tenantId=request.tenantId),
+        **_without_blanks(tenantId=request.tenantId),
     }
     return "POST", "/messages/publication", body
 

@@ -25,8 +25,11 @@ from verbworker.errors import (
     EngineUnavailable,
     JobGone,
     JobNotActive,
+    NotOffered,
+    SearchRefused,
 )
 
+_NO_SEARCH: Final = "This cluster offers no search."
 _ADDRESS: Final = "What answers at this address does not offer the call: check ZEEBE_REST_ADDRESS."
 
 # What a command with a key is for: a job, an incident and a user task can be in a state that takes no command.
@@ -65,6 +68,7 @@ class RestRow:
     words: str = ""  # only if the reason contains them
     keyed: frozenset[str] | None = None  # only for commands with a key below one of these
     is_json: bool = False  # only if the answer is a JSON object
+    is_search: bool = False  # only for searches
     advice: str = ""
 
     def covers(self, answer: "RestAnswer") -> bool:
@@ -75,6 +79,7 @@ class RestRow:
             and self.words in answer.reason.lower()
             and (self.keyed is None or answer.keyed in self.keyed)
             and (answer.is_json or not self.is_json)
+            and (answer.is_search or not self.is_search)
         )
 
 
@@ -87,6 +92,7 @@ class RestAnswer:
     reason: str
     keyed: str  # the collection of the key in its path, such as jobs; empty without a key
     is_json: bool
+    is_search: bool
 
     @property
     def is_of_engine(self) -> bool:
@@ -98,6 +104,10 @@ _INVALID_STATE: Final = frozenset(("INVALID_STATE",))
 _LATE: Final = _WITH_STATE | {"process-instances", "element-instances"}
 
 REST_TABLE: Final[tuple[RestRow, ...]] = (
+    # A cluster without secondary storage answers a search with 403, an older version with 404 or 405.
+    RestRow((403,), NotOffered, is_search=True, advice=_NO_SEARCH),
+    RestRow((404, 405), NotOffered, is_search=True, is_json=True, advice=_NO_SEARCH),
+    RestRow((400, 422), SearchRefused, is_search=True),
     # A command on a job, an incident, a task or an instance can be late; an unknown process is a mistake.
     RestRow((404,), JobGone, frozenset(("NOT_FOUND",)), keyed=_LATE),
     RestRow((404,), CommandInvalid, frozenset(("NOT_FOUND",))),
@@ -135,6 +145,7 @@ def read_answer(status: int, answer: Any, path: str) -> RestAnswer:
         printable_reason(problem.get("detail") or problem.get("title") or problem.get("error")),
         _collection(path),
         isinstance(answer, dict),
+        path.endswith("/search"),
     )
 
 
