@@ -1,7 +1,5 @@
 """What an error of Postgres says, in one line, and without the row or the password that it may quote."""
 
-import asyncpg
-
 from verbworker.errors import StoreUnavailable
 from verbworker.stores.dsn import advice_for, hide_password, is_wrong
 
@@ -11,7 +9,8 @@ _LONGEST_REASON = 2_000  # characters of an error of Postgres
 def reason_of(error: BaseException) -> str:
     """Return the message of an error with what to do, if that is known."""
     # Leave out details and rejected arguments: they contain the row, which may be a payload.
-    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    is_postgres = getattr(error, "sqlstate", None) is not None
+    text = str(error.args[0]) if is_postgres and error.args else str(error)
     if text.startswith("invalid input for query argument"):
         text = text.partition(":")[0]
     advice = advice_for(error)
