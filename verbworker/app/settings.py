@@ -145,7 +145,9 @@ class Settings(BaseSettings):
     keep_plain_incidents: Kept = Field(
         default=timedelta(days=90), description="incidents of plain processes, after they were resolved"
     )
-    keep_entries: Kept = Field(default=None, description="runbook entries, after their end; needs export_dir")
+    keep_entries: Kept = Field(
+        default=None, description="runbook entries, at least 1 day after their end; needs export_dir"
+    )
     export_dir: Path | None = Field(
         default=None, description="directory for deleted entries; without it none is deleted"
     )
