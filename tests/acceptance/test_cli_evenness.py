@@ -173,6 +173,17 @@ def test_a_database_that_nobody_serves_is_one_sentence(path: tuple[str, ...], cl
     assert SECRET not in said.out + said.err
 
 
+@pytest.mark.parametrize("path", [("worker",), ("ingress",), ("console",)], ids=words)
+def test_a_server_tells_a_mistyped_setting_and_starts_all_the_same(path: tuple[str, ...], clinic: Clinic) -> None:
+    unusable = f"mysql://kyc@{LOOPBACK}/cases"
+
+    given = {"VERBWORKER_DSN": unusable, "VERBWORKER_LEESE": "5", "VERBWORKER_HTTP_PORT": "0"}
+    said = clinic.run(*path, *ASKING.get(path, ()), **given)
+
+    words = "VERBWORKER_LEESE is not a setting and is ignored; did you mean VERBWORKER_LEASE?"
+    assert words in said.err
+
+
 def lock(clinic: Clinic) -> None:
     """Have the database take no writes, as a standby does or a server whose disk is nearly full."""
     name = urlsplit(clinic.dsn).path.removeprefix("/")

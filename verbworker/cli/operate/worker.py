@@ -49,8 +49,8 @@ def worker(
     """Run the verbs of a registry.
 
     The first SIGTERM or SIGINT drains: jobs that have not started are returned without using a retry, running ones
-    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3.
-    Postgres and the engine are waited for if they do not answer.
+    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3. If
+    Postgres or the engine does not answer, the worker waits.
     """
     settings = config.load(
         dsn=dsn,
@@ -63,8 +63,7 @@ def worker(
         log_level=log_level,
     )
     log.apply(settings)
-    for sentence in config.unknown_settings(os.environ):
-        _log.warning("unknown setting", extra={"reason": sentence})
+    log.warn_of_unknown_settings()
     arm_from_environment()
     # Imported here: it takes a quarter of a second that other commands need not wait.
     from verbworker.app.wiring import load_app

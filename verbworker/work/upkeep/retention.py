@@ -26,8 +26,8 @@ _FIRST_AFTER = 60.0
 _PAUSE = 0.05
 # A gauge that shows "many" is enough; counting further would read rows for nothing.
 COUNTED = 10_000
-# No entry is dropped sooner after its end: late deliveries of its jobs are recognised by it.
-_SHORTEST = timedelta(days=1)
+SHORTEST = timedelta(days=1)
+"""No entry is dropped sooner after its end: late deliveries of its jobs are recognised by it."""
 # A batch of frames that the archiver moves.
 _ARCHIVED = 2000
 
@@ -218,7 +218,7 @@ class Retention:
         if kept is None:
             return f"{found.ended} ended: all are kept, {setting} is not set or forever"
         reasons = {
-            f"ended less than {max(kept, _SHORTEST).total_seconds() / 86_400:g}d ago ({setting})": found.young,
+            f"ended less than {max(kept, SHORTEST).total_seconds() / 86_400:g}d ago ({setting})": found.young,
             "may still be needed by their instance or a job": found.needed,
             "have a broken chain and stay as evidence": len(self._broken),
         }
