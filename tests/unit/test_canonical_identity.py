@@ -108,7 +108,7 @@ def test_keys_beyond_the_basic_plane_are_sorted_as_the_reference_sorts_them() ->
     letters = "az\u00e9\u20ac\ue000\uffff\U00010000\U0001f600\U0010ffff"
     for _ in range(500):
         keys = ["".join(chance.choices(letters, k=chance.randrange(1, 4))) for _ in range(chance.randrange(1, 9))]
-        value = {key: [{other: 1.0 for other in keys}, chance.random()] for key in keys}
+        value: Any = {key: [dict.fromkeys(keys, 1.0), chance.random()] for key in keys}
 
         assert canonical(value) == rfc8785.dumps(value)
 

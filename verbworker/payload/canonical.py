@@ -1,7 +1,7 @@
 """Canonical JSON (RFC 8785): one encoding per value for output, one strict parser for input.
 
 `rfc8785` is the reference. orjson writes the same bytes an order of magnitude faster, except for some floats, which are
-respelled in its text, and for object keys beyond the Basic Multilingual Plane, which are sorted before it writes. Foreign
+respelled in its text, and for object keys beyond the Basic Multilingual Plane, which are sorted before it writes. Other
 types go to the reference.
 """
 
@@ -61,7 +61,7 @@ def encode(value: object, *, depth: int = MAX_DEPTH) -> bytes:
     return text
 
 
-def parse(content: bytes, *, limit: int, exact: bool = False) -> Any:
+def parse(content: bytes, *, limit: int, exact: bool = False, max_values: int | None = None) -> Any:
     """Parse JSON from outside; anything doubtful is a contract failure. With `exact`, only canonical bytes pass.
 
     Bytes that re-encode unchanged have no other encoding, so no duplicate key, odd number or stray space; only other
@@ -69,6 +69,8 @@ def parse(content: bytes, *, limit: int, exact: bool = False) -> Any:
     """
     if len(content) > limit:
         raise too_large(len(content), limit)
+    if max_values is not None and _has_more_values(content, max_values):
+        raise PermanentContract(f"the JSON holds more than {max_values:,} values", code="TooManyValues")
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -89,6 +91,11 @@ def too_large(size: int, limit: int) -> PermanentContract:
     """Return the failure for `size` bytes where `limit` are allowed."""
     message = f"the payload has {size} bytes and its budget is {limit}: store large values outside and refer to them"
     return PermanentContract(message, code="PayloadTooLarge")
+
+
+def _has_more_values(content: bytes, limit: int) -> bool:
+    """Count by commas, before anything is built: a byte of JSON can become an object of fifty bytes."""
+    return content.count(b",") >= limit and _STRING.sub(b"", content).count(b",") >= limit
 
 
 def _render(value: object) -> tuple[bytes, int | None]:
