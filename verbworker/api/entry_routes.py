@@ -15,6 +15,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.settings import Scope
+from verbworker.background.off_loop import read_sized
 from verbworker.client.client import Client
 from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.client.records import (
@@ -28,7 +29,7 @@ from verbworker.client.records import (
     IncidentResolution,
     MessageReceipt,
 )
-from verbworker.contract.message import Word
+from verbworker.contract.message import MAX_VALUES, Word
 from verbworker.contract.text import LONGEST_REASON
 from verbworker.http.answers import RETRY_SOON
 from verbworker.payload.canonical import parse
@@ -103,7 +104,8 @@ async def _client(request: Request) -> Client:
     """Return the client that acts for the sender; the body was admitted, and is parsed strictly here."""
     body: bytes = request.state.body
     if body:
-        parse(body, limit=len(body) + 1)  # refuses what two parsers read differently, such as a key that comes twice
+        # Refuses what two parsers read differently, such as a key that comes twice.
+        await read_sized(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
     client: Client = request.app.state.client
     return acting_client(client, request.state.sender)
 

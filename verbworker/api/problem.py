@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -154,7 +155,7 @@ def _unreadable_at(error: RequestValidationError) -> str | None:
 def _fields(error: RequestValidationError) -> dict[str, str]:
     """Return where and what the problems are, never the values."""
     found = {}
-    for problem in error.errors():
+    for problem in error.errors()[:MAX_PROBLEMS]:
         # The first part is only whether it is the body, the query, the path or a header.
         where = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
         words = str(problem["msg"]).removeprefix("Value error, ")

@@ -10,7 +10,7 @@ from verbworker.contract.message import Candidate, Message
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.errors import RequestConflict
 from verbworker.job.trace_context import ambient_traceparent
-from verbworker.payload.canonical import encode, parse
+from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
@@ -77,7 +77,7 @@ class Inbox:
 
         With `keep_for`, only this process may deliver it for that long.
         """
-        body_hash = message.body_hash()
+        body_hash = message.body_hash
         async with self._database.transaction() as connection:
             made = await connection.fetchval(
                 query("inbox", "receive"),
@@ -86,7 +86,7 @@ class Inbox:
                 message.message_name,
                 message.correlation_key,
                 body_hash,
-                None if message.payload is None else encode(message.payload),
+                message.payload_bytes,
                 message.entry_id,
                 message.correlation_id,
                 message.causation_id,
