@@ -15,7 +15,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.settings import Scope
-from verbworker.background.off_loop import read_sized
+from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
 from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.client.records import (
@@ -105,7 +105,7 @@ async def _client(request: Request) -> Client:
     body: bytes = request.state.body
     if body:
         # Refuses what two parsers read differently, such as a key that comes twice.
-        await read_sized(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
+        await read_off_loop(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
     client: Client = request.app.state.client
     return acting_client(client, request.state.sender)
 

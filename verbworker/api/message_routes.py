@@ -15,7 +15,7 @@ from verbworker.api.admission import admitting_route
 from verbworker.api.guard import Sender
 from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
-from verbworker.background.off_loop import read_sized
+from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
 from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, validate
 from verbworker.errors import MessageInvalid, PermanentContract
@@ -111,7 +111,7 @@ class MessageRoutes:
         tenant = acting_client(self.client, sender).tenant
         try:
             given_id = request.headers.get("webhook-id")
-            message = await read_sized(_message, body, body, self.limit, tenant_id=tenant, given_id=given_id)
+            message = await read_off_loop(_message, body, body, self.limit, tenant_id=tenant, given_id=given_id)
         except MessageInvalid as error:
             ingress = self.client.resources.ingress
             await ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)

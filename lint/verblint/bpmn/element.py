@@ -93,7 +93,9 @@ class Attribute:
         # may have thousands.
         known = self.element.document.spans
         if (spans := known.get(self.element.start)) is None:
-            spans = known[self.element.start] = dict(zip(self.element.values, self.element.attribute_spans()))
+            spans = known[self.element.start] = dict(
+                zip(self.element.values, self.element.attribute_spans(), strict=True)
+            )
         return spans[self.key]
 
     @property

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from verbworker.background.off_loop import read_sized
+from verbworker.background.off_loop import read_off_loop
 from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
@@ -41,7 +41,7 @@ class Ingress:
     async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
         """Parse a body as a message. An invalid one is refused to its sender and stored as a dead letter."""
         try:
-            return await read_sized(read, body, body, limit=self._limit)
+            return await read_off_loop(read, body, body, limit=self._limit)
         except MessageInvalid as error:
             await self.refuse(body, error, tenant_id=tenant_id, sent_by=sent_by)
             raise
