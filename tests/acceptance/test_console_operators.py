@@ -94,9 +94,9 @@ async def stop_case(dsn: str) -> UUID:
     drawing = without_a_way()
     drawing.process = "way"
     async with embedded(dsn) as (database, engine):
-        book, _ = await begin_case(database, engine, drawing)
+        stored, _ = await begin_case(database, engine, drawing)
         await find_no_way(engine)
-        return book.entry_id
+        return stored.entry_id
 
 
 async def jobs_of(dsn: str, kind: str) -> int:
@@ -158,12 +158,12 @@ def test_a_case_that_found_no_way_leads_to_its_incident_and_goes_on(
 async def park_native(dsn: str) -> UUID:
     """An entry at a native user task, with all that its model asks."""
     async with Database(dsn, size=2) as database:
-        book = await StoredEntry.open(database, sentence="Review a native task")
-        await book.start(NATIVE)
+        stored = await StoredEntry.open(database, sentence="Review a native task")
+        await stored.start(NATIVE)
         detail = {"groups": ["reviewers", "leads"], "due": "2030-01-31T12:00Z", "priority": "70", "form": "review-form"}
-        await book.park(book.token(7, Wait.HUMAN_GATE, gate="review", instance_key=NATIVE, detail=detail))
+        await stored.park(stored.token(7, Wait.HUMAN_GATE, gate="review", instance_key=NATIVE, detail=detail))
         await database.execute("UPDATE verbworker.parked_token SET user_task_key = $1 WHERE gate = 'review'", TASK)
-        return book.entry_id
+        return stored.entry_id
 
 
 @contextmanager

@@ -114,25 +114,25 @@ def engine_of(task: TaskServer) -> ZeebeEngine:
 
 async def at_gate(database: Database) -> StoredEntry:
     """An entry at the gate of the task."""
-    book = await StoredEntry.open(database)
-    await book.start()
-    token = book.token(7, Wait.HUMAN_GATE, gate="review", reason="Awaiting reviewer")
+    stored = await StoredEntry.open(database)
+    await stored.start()
+    token = stored.token(7, Wait.HUMAN_GATE, gate="review", reason="Awaiting reviewer")
     async with database.transaction() as connection:
-        token_id, _ = await book.runbook.park_in(connection, token)
+        token_id, _ = await stored.runbook.park_in(connection, token)
         await GateStore(database).name_task_in(connection, token_id, TASK)
-    return book
+    return stored
 
 
-async def gate_of(database: Database, book: StoredEntry) -> HumanGate:
-    (gate,) = await GateStore(database).gates(TENANT, entry_id=book.entry_id, closed=True)
+async def gate_of(database: Database, stored: StoredEntry) -> HumanGate:
+    (gate,) = await GateStore(database).gates(TENANT, entry_id=stored.entry_id, closed=True)
     return gate
 
 
-async def relay_until_told(database: Database, engine: ZeebeEngine, book: StoredEntry) -> str:
+async def relay_until_told(database: Database, engine: ZeebeEngine, stored: StoredEntry) -> str:
     """Let relays work, without their pauses, until the engine has the decision; the answer that was stored."""
     relay = GateRelay(database, engine)
     for _ in range(ROUNDS):
-        gate = await gate_of(database, book)
+        gate = await gate_of(database, stored)
         if gate.verdict is not None and gate.verdict.answer is not None:
             return gate.verdict.answer
         await database.execute("UPDATE verbworker.gate_decision SET next_at = clock_timestamp() WHERE acked_at IS NULL")
@@ -143,16 +143,16 @@ async def relay_until_told(database: Database, engine: ZeebeEngine, book: Stored
 
 async def tell_through(database: Database, task: TaskServer) -> tuple[str, list[Kind]]:
     """Decide, and let the decision reach the task through the script's faults."""
-    book = await at_gate(database)
+    stored = await at_gate(database)
     async with engine_of(task) as engine:
-        decided = await Gates(database, engine).decide(book.entry_id, "yes", by="ada", tenant_id=TENANT)
+        decided = await Gates(database, engine).decide(stored.entry_id, "yes", by="ada", tenant_id=TENANT)
         assert decided.verdict is not None
         assert decided.verdict.decision == "yes"
-        answer = await relay_until_told(database, engine, book)
+        answer = await relay_until_told(database, engine, stored)
         sent = task.requests()
         await relay_again(database, engine)
         assert task.requests() == sent  # nothing is told after the engine's answer
-    return answer, [event.kind for event in await book.events()]
+    return answer, [event.kind for event in await stored.events()]
 
 
 async def relay_again(database: Database, engine: ZeebeEngine) -> None:
@@ -183,11 +183,11 @@ async def test_a_decision_reaches_the_task_once_through_many_faults(database: Da
 
 async def test_two_relays_and_a_person_tell_it_once(database: Database) -> None:
     with task_server() as task:
-        book = await at_gate(database)
-        await Gates(database).decide(book.entry_id, "yes", by="ada", tenant_id=TENANT)
+        stored = await at_gate(database)
+        await Gates(database).decide(stored.entry_id, "yes", by="ada", tenant_id=TENANT)
         async with engine_of(task) as engine:
             await asyncio.gather(*(GateRelay(database, engine).drain() for _ in range(4)))
-        gate = await gate_of(database, book)
+        gate = await gate_of(database, stored)
 
     assert (task.requests(), task.completed) == (1, 1)
     assert gate.verdict is not None

@@ -116,13 +116,13 @@ async def test_an_instance_that_stops_at_its_first_step_is_told_too(database: Da
 async def test_a_listener_of_the_process_stops_at_the_process(database: Database, engine: EmbeddedEngine) -> None:
     drawing = alone()
     drawing.process_listeners = listeners(("start", "opened"))
-    book, instance_key = await begin_case(database, engine, drawing)
+    stored, instance_key = await begin_case(database, engine, drawing)
     job = await take(engine, "opened")
 
     await engine.fail(job.key, retries=0, message="no")
 
     (incident,) = await engine.incidents([instance_key])
-    (raised,) = await of_kind(book, Kind.INCIDENT_RAISED)
+    (raised,) = await of_kind(stored, Kind.INCIDENT_RAISED)
     assert (job.element_id, incident.element_id) == (drawing.process, drawing.process)
     assert describe(raised).startswith(f"{drawing.process} stopped: EXECUTION_LISTENER_NO_RETRIES")
 
@@ -130,7 +130,7 @@ async def test_a_listener_of_the_process_stops_at_the_process(database: Database
 async def test_a_resolution_after_which_it_stops_at_once_again_says_so(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, _ = await begin_case(database, engine, without_a_way())
+    stored, _ = await begin_case(database, engine, without_a_way())
     await find_no_way(engine)
     (trouble,) = await trouble_of(database)
     resolutions = Resolutions(database, engine, owner=uuid4())
@@ -140,20 +140,20 @@ async def test_a_resolution_after_which_it_stops_at_once_again_says_so(
     (again,) = await trouble_of(database)
     assert not answer.done
     assert answer.sentence == f"it tried again and stopped at which once more: {again.incident_text}"
-    assert (await book.entry()).status == "parked"
+    assert (await stored.entry()).status == "parked"
 
 
 async def test_a_gateway_without_a_way_goes_on_with_a_flag_that_is_set(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, _ = await begin_case(database, engine, without_a_way())
+    stored, _ = await begin_case(database, engine, without_a_way())
     await find_no_way(engine)
     (trouble,) = await trouble_of(database)
     resolutions = Resolutions(database, engine, owner=uuid4())
 
     answer = await resolutions.resolve(trouble, Resolution("ada", "mended", flags={"orch_way": True}))
 
-    (asked,) = await of_kind(book, Kind.RESOLVE_REQUESTED)
+    (asked,) = await of_kind(stored, Kind.RESOLVE_REQUESTED)
     assert answer.done
     assert await take(engine, "left")
     assert asked.detail["flags"] == {"orch_way": True}
@@ -172,17 +172,17 @@ async def test_only_flags_that_the_model_reads_can_be_set(
     database: Database, engine: EmbeddedEngine, flags: dict[str, Any], words: str
 ) -> None:
     drawing = without_a_way()
-    book, _ = await begin_case(database, engine, drawing)
+    stored, _ = await begin_case(database, engine, drawing)
     await database.execute(DEPLOYED, ENGINE, drawing.process, drawing.xml())
     await database.execute(
-        "UPDATE verbworker.workflow_instance SET definition_key = 77 WHERE instance_uid = $1", book.instance_uid
+        "UPDATE verbworker.workflow_instance SET definition_key = 77 WHERE instance_uid = $1", stored.instance_uid
     )
     await find_no_way(engine)
     (trouble,) = await trouble_of(database)
 
     with pytest.raises(InvocationInvalid, match=words):
         await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
-    assert await of_kind(book, Kind.RESOLVE_REQUESTED) == []
+    assert await of_kind(stored, Kind.RESOLVE_REQUESTED) == []
 
 
 async def test_an_incident_that_comes_again_is_told_again(database: Database, engine: EmbeddedEngine) -> None:
