@@ -226,10 +226,13 @@ async def test_a_missing_variable_of_a_pyzeebe_task_is_named_at_once(
 ) -> None:
     router = ZeebeTaskRouter()
 
-    @router.task("price", single_value=is_single, variable_name="price" if is_single else None)  # type: ignore[arg-type]
     def price(amount: int, country: str = "DE") -> dict[str, int]:
         raise AssertionError("never run")
 
+    if is_single:
+        router.task("price", single_value=True, variable_name="price")(price)
+    else:
+        router.task("price")(price)
     async with Kit.open(dsn, Registry().include_pyzeebe(router)) as kit:
         ran = await kit.run_task("price", {"country": "AT"})
         frame = await kit.database.fetchrow("SELECT runs, fail_text FROM verbworker.job_frame")
@@ -255,7 +258,7 @@ async def test_the_message_of_a_failing_decorator_is_told_only_with_tracebacks(d
     async def sign(job: PyzeebeJob) -> PyzeebeJob:
         raise KeyError(SECRET)
 
-    @router.task("price", before=[audit], after=[sign])  # type: ignore[list-item]
+    @router.task("price", before=[audit], after=[sign])
     def price(amount: int) -> dict[str, int]:
         raise LookupError(SECRET)
 
