@@ -32,7 +32,7 @@ from verbworker.stores import migrations
 from verbworker.stores.database import connect
 
 PEERS = ("dbos==3.3.0", "SpiffWorkflow==3.2.0", "psycopg[binary]")
-PATIENCE = 600.0
+TIMEOUT = 600.0
 ALONE = 50
 WARM_UP = 2000
 SETTLE = 3.0
@@ -112,7 +112,7 @@ class Ground:
             *self._command(contender, count, alone), cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 await _line(process, "began")
                 before = self.spent()
                 await _line(process, "worked")
@@ -121,7 +121,7 @@ class Ground:
                 await process.wait()
         except TimeoutError:
             process.kill()
-            raise SystemExit(f"{contender.name} did not end within {PATIENCE:.0f} s") from None
+            raise SystemExit(f"{contender.name} did not end within {TIMEOUT:.0f} s") from None
         steps, ordered = count * STEPS, sorted(told["alone"]) or [0.0]
         return Figures(
             rate=count / told["seconds"],

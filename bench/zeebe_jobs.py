@@ -35,7 +35,7 @@ from verbworker.stores.database import Database
 HERE = Path(__file__).parent
 OTHERS = Path(".venv-bench")
 OFFICIAL = "camunda-orchestration-sdk<10"  # 10 refuses the answers of an 8.6 broker
-PATIENCE = 600.0
+TIMEOUT = 600.0
 PAYLOAD = "x" * 1700  # about 2 KB with its envelope
 
 
@@ -137,7 +137,7 @@ class Ground:
             *command(contender, self, domain, jobs), cwd=HERE.parent, stdout=subprocess.PIPE
         )
         try:
-            async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
                 await _first_line(process)  # it has begun: importing and connecting is nobody's cost per job
                 before = (cpu(self.broker.pid), cpu(self.postgres.pid))
                 if contender.paced:
@@ -146,7 +146,7 @@ class Ground:
                 output, _ = await process.communicate()
         except TimeoutError:
             process.kill()
-            raise SystemExit(f"{contender.name} did not end within {PATIENCE:.0f} s") from None
+            raise SystemExit(f"{contender.name} did not end within {TIMEOUT:.0f} s") from None
         told = json.loads(output)
         after = (cpu(self.broker.pid), cpu(self.postgres.pid))
         return Figures(

@@ -28,6 +28,7 @@ VerbworkerError
 │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
 │   ├── AnswerTooLarge         the answer does not fit into one message
 │   ├── NotOffered             this engine, or its version, cannot answer that
+│   │   └── SearchRefused      there is a search, but it does not take this form; ask more simply
 │   └── AccessDenied           the credentials do not allow this
 ├── Fenced                     another claim owns the frame; write and send nothing more
 └── Failure                    how a job failed
@@ -128,7 +129,14 @@ class StoreConflict(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The connection is lost, so it is unknown whether the last write happened."""
+    """The connection is lost, so it is unknown whether the last write happened.
+
+    With `is_wrong` there never was one, because of the address or the login: waiting does not help.
+    """
+
+    def __init__(self, *words: object, is_wrong: bool = False) -> None:
+        super().__init__(*words)
+        self.is_wrong = is_wrong
 
 
 class StoreReadOnly(StoreUnavailable):
@@ -181,6 +189,10 @@ class AnswerTooLarge(EngineError):
 
 class NotOffered(EngineError):
     """This engine, its version or its configuration does not offer the call; asking again will not help."""
+
+
+class SearchRefused(NotOffered):
+    """A cluster has the search but does not take its filter, order or page."""
 
 
 class AccessDenied(EngineError):

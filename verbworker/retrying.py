@@ -164,6 +164,9 @@ MESSAGE_SENDS = Pauses(first=0.2, cap=30.0)
 DATABASE = Retries(is_database_away, Pauses())
 """For a job that can do nothing else until Postgres answers. A deadline, if any, comes from the job's timeout."""
 
+SERVER_START = Retries(lambda error: isinstance(error, StoreUnavailable) and not error.is_wrong, Pauses())
+"""For a server that starts before its Postgres."""
+
 ENGINE = Retries(is_engine_away, Pauses())
 """For a command that the engine must get. The caller states how long to insist before a relay takes over."""
 

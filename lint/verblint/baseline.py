@@ -54,7 +54,7 @@ def read_baseline(path: str) -> Baseline:
     except OSError as error:
         raise SettingError(f"{path}: the baseline cannot be read: {error.strerror}") from None
     except (JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise SettingError(f"{path}: the baseline is not JSON; write it anew with --write-baseline") from None
+        raise SettingError(f"{path}: the baseline is not JSON; write it again with --write-baseline") from None
     if not _is_baseline(document):
         raise SettingError(f"{path}: this is not a baseline; write one with --write-baseline")
     known = {file: Counter(entry["fingerprint"] for entry in entries) for file, entries in document["files"].items()}

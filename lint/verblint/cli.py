@@ -54,7 +54,7 @@ class Options:
     jobs: int = 0
 
 
-def run() -> None:
+def run() -> None:  # pragma: no cover  # it ends its process, so tests start one
     """Run the command line and exit the process."""
     # Imports create many objects but no garbage, and model trees are taken apart after use.
     gc.disable()
@@ -249,7 +249,7 @@ def _finish(report: Report, options: Options, project: Project) -> int:
         known = read_baseline(baseline)
         report = known.forgive(report)
         if outdated := known.count_stale(report):
-            _complain(f"{baseline}: {outdated} of its entries no longer occur; write it anew")
+            _complain(f"{baseline}: {outdated} of its entries no longer occur; write it again")
     _show(report, options)
     return _exit_code(report, options, project)
 

@@ -71,7 +71,7 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
         os.close(writing)
         return process, reading
     # The child must never return into its parent's code, not even after an error.
-    try:
+    try:  # pragma: no cover  # another process than the one that is measured
         from pickle import dump
 
         os.close(reading)
@@ -79,7 +79,7 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
             dump(_lint_each(linter, paths), pipe)
         os._exit(0)
     finally:
-        os._exit(1)
+        os._exit(1)  # pragma: no cover
 
 
 def _finish(process: int, reading: int, paths: Sequence[str]) -> dict[str, Report]:

@@ -2,7 +2,7 @@
 -- The gates of a tenant, those that wait longest first: the open ones, or all of them with their results.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
-  token.user_task_key, token.engine_assignee,
+  token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
@@ -21,7 +21,7 @@ LIMIT $5;
 -- One gate of a tenant, open or closed.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
-  token.user_task_key, token.engine_assignee,
+  token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
@@ -70,26 +70,55 @@ UPDATE verbworker.parked_token
 SET engine_assignee = $2
 WHERE token_id = $1;
 
--- name: unassigned
--- Open gates whose task has another assignee in the engine than the person who claimed it here.
-SELECT token_id, user_task_key, claimed_by, engine_assignee
-FROM verbworker.parked_token
-WHERE engine_id = $1 AND user_task_key IS NOT NULL AND closed_at IS NULL
-  AND claimed_by IS DISTINCT FROM engine_assignee
-ORDER BY claimed_at
-LIMIT $2;
+-- name: claim_unassigned
+-- Open gates whose task has another assignee in the engine than the person who claimed it here, taken so that no other
+-- relay sends a claim or a release of the same gate at the same time.
+UPDATE verbworker.parked_token AS token
+SET assign_after = clock_timestamp() + $3::interval
+FROM (
+  SELECT waiting.token_id
+  FROM verbworker.parked_token AS waiting
+  WHERE waiting.engine_id = $1 AND waiting.user_task_key IS NOT NULL AND waiting.closed_at IS NULL
+    AND waiting.claimed_by IS DISTINCT FROM waiting.engine_assignee
+    AND (waiting.assign_after IS NULL OR waiting.assign_after <= clock_timestamp())
+  ORDER BY waiting.claimed_at
+  LIMIT $2
+  FOR UPDATE SKIP LOCKED
+) AS due
+WHERE token.token_id = due.token_id
+RETURNING token.token_id, token.user_task_key, token.claimed_by, token.engine_assignee, token.instance_key;
+
+-- name: assigned
+-- The engine has the claim or the release of a task. One of a task that was made anew since says nothing.
+UPDATE verbworker.parked_token
+SET engine_assignee = $2, assign_after = NULL, assign_trouble = NULL
+WHERE token_id = $1 AND user_task_key = $3;
+
+-- name: postpone_assignment
+-- The engine does not have the claim yet; when to send it again, and why. A newer claim has its own answer.
+UPDATE verbworker.parked_token
+SET
+  assign_after = clock_timestamp() + $3::interval,
+  assign_trouble = CASE WHEN claimed_by IS NOT DISTINCT FROM $2 THEN $4 ELSE assign_trouble END
+WHERE token_id = $1;
+
+-- name: refuse_assignment
+-- The engine refused the claim, which was released here.
+UPDATE verbworker.parked_token
+SET assign_after = NULL, assign_trouble = $2
+WHERE token_id = $1;
 
 -- name: claim
 -- A person claims the gate.
 UPDATE verbworker.parked_token
-SET claimed_by = $2, claimed_at = clock_timestamp()
+SET claimed_by = $2, claimed_at = clock_timestamp(), assign_trouble = NULL
 WHERE token_id = $1
 RETURNING claimed_at;
 
 -- name: release
 -- Release the gate.
 UPDATE verbworker.parked_token
-SET claimed_by = NULL, claimed_at = NULL
+SET claimed_by = NULL, claimed_at = NULL, assign_trouble = NULL
 WHERE token_id = $1;
 
 -- name: decide

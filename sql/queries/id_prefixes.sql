@@ -22,6 +22,14 @@ WHERE tenant_id = $1 AND kind = 'incident' AND token_id BETWEEN $2 AND $3
 ORDER BY token_id
 LIMIT 2;
 
+-- name: plain_incident
+-- The same for incidents of plain processes, which belong to no tenant.
+SELECT incident_id AS id
+FROM verbworker.plain_incident
+WHERE $1::text IS NOT NULL AND incident_id BETWEEN $2 AND $3
+ORDER BY incident_id
+LIMIT 2;
+
 -- name: letter
 -- The same for dead letters.
 SELECT letter_id AS id

@@ -150,7 +150,7 @@ SET resend_at = clock_timestamp()
 WHERE instance_uid = $1 AND state = 'consumed' AND message_name = $2 AND ended_element = $3 AND ended_input = $4;
 
 -- name: claim_forgotten
--- What is to be sent once more, if its wait is still open or its case stands still; the rest is forgotten with the same
+-- What is to be sent once more, if its wait is still open or its case makes no progress; the rest is forgotten with the same
 -- look.
 WITH due AS (
   SELECT message.tenant_id, message.message_id, EXISTS (

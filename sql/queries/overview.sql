@@ -22,7 +22,7 @@ SELECT
   page.invocation, page.args, page.asked_by, page.status, page.outcome, page.process_id, page.process_version,
   page.definition_key, page.provenance, page.cancel_requested_at, page.created_at, page.updated_at, page.ended_at,
   steps_done.done, steps_done.repeats,
-  -- A direct verb's outcome is an object; only a string is a name, and `ok` is none.
+  -- A direct verb's outcome is an object; only a string is a name, and `ok` is not one.
   (
     SELECT nullif(told.detail ->> 'outcome', 'ok')
     FROM verbworker.runbook_event AS told
@@ -107,56 +107,68 @@ ORDER BY message.received_at, message.message_id
 LIMIT $2;
 
 -- name: troubles
--- What waits for an operator: the open incidents of a tenant with their frames, and held frames that no entry knows. Of
--- plain processes on the embedded engine also what no frame holds, such as a gateway without a way.
+-- What waits for an operator: the open incidents of a tenant with their frames; on request also those of plain processes,
+-- and held frames that no entry knows.
 SELECT
   token.token_id AS incident_id, token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason,
   token.opened_at AS since, entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left,
   frame.fail_class, frame.fail_code, frame.fail_text, token.instance_key, token.incident_key, token.incident_type,
-  token.incident_text
+  token.incident_text, entry.process_id, false AS is_plain
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
 WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
-  AND ($3::text IS NULL OR token.engine_id = $3)
-  AND ($4::bigint IS NULL OR token.job_key = $4 OR token.incident_key = $4)
-  AND ($6::uuid IS NULL OR token.token_id = $6 OR token.entry_id = $6)
+  AND ($3::bigint IS NULL OR token.job_key = $3 OR token.incident_key = $3)
+  AND ($5::uuid IS NULL OR token.token_id = $5 OR token.entry_id = $5)
 UNION ALL
 SELECT
-  NULL, frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, 'Waiting for an operator: ' || frame.verb,
-  coalesce(frame.popped_at, frame.pushed_at), NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left,
-  frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, NULL, NULL, NULL
-FROM verbworker.job_frame AS frame
-WHERE frame.state = 'incident' AND $2::boolean AND $6::uuid IS NULL
-  AND ($3::text IS NULL OR frame.engine_id = $3)
-  AND ($4::bigint IS NULL OR frame.job_key = $4)
-  AND NOT EXISTS (
-    SELECT 1
-    FROM verbworker.workflow_instance AS instance
-    WHERE instance.instance_uid = frame.instance_uid
-  )
+  incident.incident_id, incident.engine_id, incident.job_key, NULL, incident.element_id,
+  'Waiting for an operator: ' || coalesce(frame.verb, incident.element_id) || ' of the plain process '
+    || incident.process_id,
+  incident.raised_at, NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left, frame.fail_class,
+  frame.fail_code, frame.fail_text, incident.instance_key, incident.incident_key, incident.kind, incident.message,
+  incident.process_id, true
+FROM verbworker.plain_incident AS incident
+LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = incident.engine_id AND frame.job_key = incident.job_key
+WHERE incident.closed_at IS NULL AND $2::boolean
+  AND ($3::bigint IS NULL OR incident.job_key = $3 OR incident.incident_key = $3)
+  AND ($5::uuid IS NULL OR incident.incident_id = $5)
 UNION ALL
 SELECT
-  NULL, engine.engine_id, incident.job_key, NULL, incident.element_id, 'Waiting for an operator: ' || incident.element_id,
-  incident.raised_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, incident.instance_key, incident.incident_key,
-  incident.kind, incident.message
-FROM verbworker_engine.incident
-CROSS JOIN verbworker_engine.identity AS engine
-WHERE $2::boolean AND $6::uuid IS NULL
-  AND ($3::text IS NULL OR engine.engine_id = $3)
-  AND ($4::bigint IS NULL OR $4 IN (incident.job_key, incident.incident_key))
-  AND NOT EXISTS (
-    SELECT 1
-    FROM verbworker.workflow_instance AS instance
-    WHERE instance.engine_id = engine.engine_id AND instance.instance_key = incident.instance_key
-  )
-  AND NOT EXISTS (
-    SELECT 1
-    FROM verbworker.job_frame AS frame
-    WHERE frame.engine_id = engine.engine_id AND frame.job_key = incident.job_key AND frame.state = 'incident'
-  )
+  NULL, held.engine_id, held.job_key, held.entry_id, held.element_id,
+  'Waiting for an operator: ' || held.verb || CASE
+    WHEN held.is_plain THEN ' of the plain process ' || held.process_id
+    ELSE ''
+  END,
+  held.since, NULL, held.verb, held.state, held.runs, held.retries_left, held.fail_class, held.fail_code,
+  held.fail_text, held.process_instance_key, NULL, NULL, NULL, held.process_id, held.is_plain
+FROM (
+  SELECT
+    frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, frame.verb,
+    coalesce(frame.popped_at, frame.pushed_at) AS since, frame.state::text AS state, frame.runs, frame.retries_left,
+    frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, frame.process_id,
+    frame.instance_uid IS NULL AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.process_deployment AS deployment
+      WHERE deployment.engine_id = frame.engine_id AND deployment.process_id = frame.process_id
+        AND deployment.version = frame.process_version AND deployment.verb <> 'plain'
+    ) AS is_plain
+  FROM verbworker.job_frame AS frame
+  WHERE frame.state = 'incident' AND $2::boolean AND $5::uuid IS NULL
+    AND ($3::bigint IS NULL OR frame.job_key = $3)
+    AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.workflow_instance AS instance
+      WHERE instance.instance_uid = frame.instance_uid
+    )
+    AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.plain_incident AS incident
+      WHERE incident.engine_id = frame.engine_id AND incident.job_key = frame.job_key AND incident.closed_at IS NULL
+    )
+) AS held
 ORDER BY since
-LIMIT $5;
+LIMIT $4;
 
 -- name: watched
 -- The last event number of some entries, for viewers of these entries.

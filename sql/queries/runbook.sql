@@ -282,7 +282,7 @@ FROM (
     FROM verbworker.standstill
     WHERE tenant_id = $1
     UNION ALL
-    SELECT instance.entry_id, frame.pushed_at, frame.verb || ' runs on although its time is over'
+    SELECT instance.entry_id, frame.pushed_at, frame.verb || ' still runs past its time limit'
     FROM verbworker.job_frame AS frame
     JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
     JOIN verbworker.frame_event AS event

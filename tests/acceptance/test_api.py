@@ -277,14 +277,14 @@ async def test_tenants_and_scopes_are_kept_apart(server: ApiServer, ann: httpx.A
 
 async def test_incidents_are_read_and_resolved_by_their_id(dsn: str, server: ApiServer, ann: httpx.AsyncClient) -> None:
     async with Database(dsn, size=2) as database:
-        book = await StoredEntry.open(database, tenant_id=TENANT)
-        await book.start()
+        stored = await StoredEntry.open(database, tenant_id=TENANT)
+        await stored.start()
         incident = EngineIncident(5, INSTANCE_KEY, "which-way", 6, "CONDITION_ERROR", "no condition holds")
         assert await Incidents(database, engine_id=ENGINE).record(incident)
     (listed,) = (await ann.get("/v1/incidents")).json()
     path = f"/v1/incidents/{listed['incident_id']}"
     read = (await ann.get(path)).json()
-    by_entry = (await ann.get(f"/v1/incidents/{book.entry_id}")).json()
+    by_entry = (await ann.get(f"/v1/incidents/{stored.entry_id}")).json()
     resolve = {"reason": "mended", "retries": 2}
     other_engine = await ann.post(f"{path}/resolution", json=resolve)
     too_many = await ann.post(f"{path}/resolution", json={**resolve, "retries": 100_000})

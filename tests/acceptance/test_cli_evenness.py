@@ -156,7 +156,11 @@ def test_every_command_is_walked_to_its_database_or_has_none() -> None:
     assert ASKING.keys() | OTHERS == COMMANDS.keys()
 
 
-@pytest.mark.parametrize("path", ASKING, ids=words)
+# They wait for a database that is away: test_late_database.
+SERVERS = {("worker",), ("ingress",), ("api", "serve")}
+
+
+@pytest.mark.parametrize("path", [path for path in ASKING if path not in SERVERS], ids=words)
 def test_a_database_that_nobody_serves_is_one_sentence(path: tuple[str, ...], clinic: Clinic) -> None:
     clinic.write_model()
     lost = f"postgresql://kyc:{SECRET}@{LOOPBACK}:{free_ports(1)[0]}/cases"
@@ -167,6 +171,17 @@ def test_a_database_that_nobody_serves_is_one_sentence(path: tuple[str, ...], cl
     assert "cannot be reached" in said.sentence()
     assert said.sentence().endswith("; check VERBWORKER_DSN")
     assert SECRET not in said.out + said.err
+
+
+@pytest.mark.parametrize("path", [("worker",), ("ingress",), ("console",)], ids=words)
+def test_a_server_tells_a_mistyped_setting_and_starts_all_the_same(path: tuple[str, ...], clinic: Clinic) -> None:
+    unusable = f"mysql://kyc@{LOOPBACK}/cases"
+
+    given = {"VERBWORKER_DSN": unusable, "VERBWORKER_LEESE": "5", "VERBWORKER_HTTP_PORT": "0"}
+    said = clinic.run(*path, *ASKING.get(path, ()), **given)
+
+    words = "VERBWORKER_LEESE is not a setting and is ignored; did you mean VERBWORKER_LEASE?"
+    assert words in said.err
 
 
 def lock(clinic: Clinic) -> None:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.apart import run_apart
-from tests.support.browser import PATIENCE_MS, opened_browser
+from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.frames import claimed, make_delivery, make_instance, make_job, working
 from tests.support.issuer import CLIENT, SECRET, issuer
 from tests.support.living import Living, opened_living
@@ -74,7 +74,7 @@ def somebody(browser: Browser, site: Site, key: str = KEYS["ann"], **habits: Any
 def somewhere(browser: Browser, **habits: Any) -> Iterator[BrowserContext]:
     """A browser profile that shares nothing with another."""
     context = browser.new_context(**habits)
-    context.set_default_timeout(PATIENCE_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     try:
         yield context
     finally:
@@ -153,13 +153,13 @@ def test_a_case_that_stopped_is_understood_and_released_by_clicking(browser: Bro
         page.get_by_role("link", name="Waiting for an operator: kyc.screen-sanctions").click()
         story = page.locator("main").inner_text()
         page.get_by_label("Reason, stored with the case").fill("the provider knows us again")
-        page.get_by_role("button", name="Run again").click()
+        page.get_by_role("button", name="Resolve").click()
         said = page.locator("#sentence").inner_text()
         page.goto(f"{living.home}/entries/{entry_id}")
         expect(page.locator("#waits")).to_contain_text("Awaiting reviewer")
 
     assert "ScreeningRefused: the screening provider refused with 403" in story
-    assert said == "The job runs again with its next delivery."
+    assert said.startswith("The frame is released and its incident is resolved")
 
 
 def test_somebody_logs_in_at_the_issuer_and_is_back_where_they_wanted_to_be(

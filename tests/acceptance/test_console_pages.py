@@ -160,14 +160,14 @@ INCIDENT_ID = "SELECT token_id FROM verbworker.parked_token WHERE kind = 'incide
 
 async def _held(dsn: str, job_key: int) -> str:
     async with Database(dsn, size=4) as database:
-        book = await StoredEntry.open(database, sentence="Open a case that stops")
-        await book.start(job_key)
-        instance = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
+        stored = await StoredEntry.open(database, sentence="Open a case that stops")
+        await stored.start(job_key)
+        instance = make_instance(instance_uid=stored.instance_uid, entry_id=stored.entry_id)
         job = make_job(job_key, process_instance_key=job_key)
         async with working(database) as frames:
             await frames.boot(name="worker-7", host="a", pid=11)
             await frames.pop_incident(await claimed(frames, make_delivery(job, instance)), INCIDENT)
-        return str(book.entry_id)
+        return str(stored.entry_id)
 
 
 @pytest.mark.req("EVT-14", "EVT-15")
@@ -202,13 +202,13 @@ def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, 
 def test_an_incident_of_the_engine_shows_its_element_type_and_reason(opened: Site, shared: str) -> None:
     async def stop_at_gateway() -> str:
         async with Database(shared, size=2) as database:
-            book = await StoredEntry.open(database, sentence="Open a case without a way")
+            stored = await StoredEntry.open(database, sentence="Open a case without a way")
             key = next(_jobs)
-            await book.start(key)
+            await stored.start(key)
             words = "no condition holds, and there is no default flow"
             incident = EngineIncident(key + 1, key, "which-way", key + 2, "CONDITION_ERROR", words)
             assert await Incidents(database, engine_id=ENGINE).record(incident)
-            return str(book.entry_id)
+            return str(stored.entry_id)
 
     entry_id = run_apart(stop_at_gateway())
     ann = opened.visitor("ann")
@@ -248,7 +248,7 @@ def test_an_entry_is_cancelled_with_a_reason_and_says_so(opened: Site, shared: s
 
     assert (bare.status, done.status, again.status, late.status) == (422, 303, 303, 409)
     assert ("is-cancelled" in text, "ann requested cancellation: a mistake" in text) == (True, True)
-    assert late.sentence.startswith("The entry has ended before: it is cancelled at ")
+    assert late.sentence.startswith("The entry has already ended: it is cancelled at ")
 
 
 # ---- streams --------------------------------------------------------------------------------------------------------

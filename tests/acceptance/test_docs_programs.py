@@ -104,7 +104,7 @@ def running(folder: Path, *command: str, **settings: str) -> Iterator[Path]:
     try:
         yield log
     finally:
-        child.end(patience=30)
+        child.end(timeout=30)
 
 
 def install(folder: Path, *names: str) -> dict[str, str]:
@@ -180,7 +180,7 @@ async def test_hello_world_with_pyzeebe_greets_on_a_real_broker(tmp_path: Path, 
         return str(done.variables["greeting"])
 
     with running(tmp_path, sys.executable, "hello_pyzeebe.py", ZEEBE_ADDRESS=broker.address):
-        assert await eventually(greeting, patience=90) == "Hello, Ada"
+        assert await eventually(greeting, timeout=90) == "Hello, Ada"
     await channel.close()
 
 

@@ -516,7 +516,7 @@ async def test_workers_with_and_without_leases_are_worth_a_look(clinic: Clinic) 
         with_leases = {**settings, "VERBWORKER_ENGINE_LEASES": "on"}
 
         async def line(environment: dict[str, str]) -> Any:
-            told = await asyncio.to_thread(lambda: clinic.doctor("--timeout", "5", **environment))
+            told = await asyncio.to_thread(lambda: clinic.doctor("--timeout", "60", **environment))
             return told.lines["leases"]
 
         off, on = await line(settings), await line(with_leases)

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.command import Said, verbworker
-from tests.support.gate_cases import TENANT, GateSetup, hall_registry, job_of, memory, opened
+from tests.support.gate_cases import TENANT, GateSetup, job_of, memory, opened, review_registry
 from verblint.contracts.contract import Gate
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
@@ -22,10 +22,10 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def hall(dsn: str, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
+async def setup(dsn: str, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
     gate = Gate("review", "task_1", ("approve", "reject"), "reviewer")
-    async with Database(dsn, size=4) as database, opened(database, engine, hall_registry(gate=gate)) as hall:
-        yield hall
+    async with Database(dsn, size=4) as database, opened(database, engine, review_registry(gate=gate)) as setup:
+        yield setup
 
 
 class Reviewer:
@@ -46,12 +46,12 @@ def reviewer(dsn: str, tmp_path: Path) -> Reviewer:
 
 @pytest.mark.req("WAIT-02", "COR-08", "PRX-33")
 async def test_a_reviewer_sees_what_waits_and_decides(
-    hall: GateSetup, reviewer: Reviewer, engine: MemoryEngine
+    setup: GateSetup, reviewer: Reviewer, engine: MemoryEngine
 ) -> None:
-    gate = await hall.parked()
+    gate = await setup.parked()
     (listed,) = json.loads(reviewer.say("list", "--json").out)
     said = reviewer.say("decide", str(gate.entry_id), "approve", "--reason", "all papers", "--by", "anna")
-    await hall.relay.drain()
+    await setup.relay.drain()
 
     assert (listed["token_id"], listed["gate"], listed["takes"]) == (str(gate.token_id), "review", "approve, reject")
     assert (listed["reason"], listed["state"]) == ("Awaiting reviewer", "open")
@@ -67,9 +67,9 @@ async def test_a_reviewer_sees_what_waits_and_decides(
 
 
 @pytest.mark.req("PRX-34", "X-42")
-async def test_the_second_decision_hears_who_decided_and_when(hall: GateSetup, reviewer: Reviewer) -> None:
-    gate = await hall.parked()
-    decided = await hall.decide(gate)
+async def test_the_second_decision_hears_who_decided_and_when(setup: GateSetup, reviewer: Reviewer) -> None:
+    gate = await setup.parked()
+    decided = await setup.decide(gate)
     said = reviewer.say("decide", str(gate.token_id), "reject", "--by", "bob")
 
     assert decided.verdict is not None
@@ -81,8 +81,8 @@ async def test_the_second_decision_hears_who_decided_and_when(hall: GateSetup, r
 
 
 @pytest.mark.req("WAIT-02")
-async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: GateSetup, reviewer: Reviewer) -> None:
-    gate = await hall.parked()
+async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(setup: GateSetup, reviewer: Reviewer) -> None:
+    gate = await setup.parked()
     taken = reviewer.say("claim", str(gate.entry_id), "--by", "anna")
     refused = reviewer.say("decide", str(gate.entry_id), "approve", "--by", "bob")
     given_back = reviewer.say("release", str(gate.entry_id), "--by", "carl")
@@ -94,15 +94,15 @@ async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: GateSetu
     assert decided.code == 0
 
 
-async def test_a_word_the_gate_does_not_take_is_refused(hall: GateSetup, reviewer: Reviewer) -> None:
-    gate = await hall.parked()
+async def test_a_word_the_gate_does_not_take_is_refused(setup: GateSetup, reviewer: Reviewer) -> None:
+    gate = await setup.parked()
     said = reviewer.say("decide", str(gate.entry_id), "aprove")
 
     assert (said.code, said.sentence()) == (1, "verbworker: review takes approve, reject, and not 'aprove'")
 
 
-async def test_another_tenants_gate_is_not_there(hall: GateSetup, reviewer: Reviewer) -> None:
-    gate = await hall.parked()
+async def test_another_tenants_gate_is_not_there(setup: GateSetup, reviewer: Reviewer) -> None:
+    gate = await setup.parked()
     said = reviewer.say("decide", str(gate.token_id), "approve", tenant="other")
 
     assert (said.code, said.sentence()) == (1, f"verbworker: the tenant other has no gate at {gate.token_id}")
@@ -112,12 +112,12 @@ async def test_another_tenants_gate_is_not_there(hall: GateSetup, reviewer: Revi
 @pytest.mark.req("WAIT-05")
 @pytest.mark.parametrize(("is_gone", "code", "words"), [(False, 0, "the case continues"), (True, 1, "came too late")])
 async def test_a_reviewer_may_wait_until_the_engine_knows(
-    hall: GateSetup, reviewer: Reviewer, engine: MemoryEngine, *, is_gone: bool, code: int, words: str
+    setup: GateSetup, reviewer: Reviewer, engine: MemoryEngine, *, is_gone: bool, code: int, words: str
 ) -> None:
-    gate = await hall.parked()
+    gate = await setup.parked()
     if is_gone:
         await engine.cancel(engine.jobs[job_of(gate)].job.process_instance_key)
-    relay = asyncio.ensure_future(GateRelay(hall.database, engine, every=0.05).service.run())
+    relay = asyncio.ensure_future(GateRelay(setup.database, engine, every=0.05).service.run())
     said = await asyncio.to_thread(reviewer.say, "decide", str(gate.entry_id), "approve", "--wait", "30")
     relay.cancel()
 

@@ -15,6 +15,7 @@ import grpc
 import psutil
 import pytest
 
+from tests.support import ports
 from tests.support.client import connected
 from tests.support.models import one_task
 from tests.support.ports import free_ports
@@ -23,7 +24,7 @@ from tests.support.sealed import INSIDE, leave_behind
 from tests.support.zeebe import Broker, prepare
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0
+TIMEOUT = 120.0
 _HOLDS_SERVERS = """
 import pathlib, threading
 
@@ -62,7 +63,7 @@ def _hear_interrupts() -> None:
 
 
 def wait_until(happened: Callable[[], bool], run: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not happened():
         if run.poll() is not None or time.monotonic() > deadline:
             run.kill()
@@ -95,8 +96,8 @@ def test_a_run_ended_by_a_signal_leaves_nothing_behind(
     started = psutil.Process(holding_run.pid).children(recursive=True)
     names = {process.name() for process in started}
     holding_run.send_signal(ending)
-    holding_run.wait(PATIENCE)
-    _, alive = psutil.wait_procs(started, timeout=PATIENCE)
+    holding_run.wait(TIMEOUT)
+    _, alive = psutil.wait_procs(started, timeout=TIMEOUT)
     directories = [Path(name) for name in (tmp_path / "note").read_text().split()]
 
     assert {"java", "postgres"} <= names
@@ -144,7 +145,7 @@ def test_a_missing_java_skips_with_the_reason_and_fails_in_ci(tmp_path: Path, ci
     test = tmp_path / "test_needs_zeebe.py"
     test.write_text("def test_needs_zeebe(broker): assert broker.address\n")
     run = nested(test, JAVA_HOME="/nowhere", CI=ci)
-    output, _ = run.communicate(timeout=PATIENCE)
+    output, _ = run.communicate(timeout=TIMEOUT)
 
     assert verdict in output
     assert "JAVA_HOME is /nowhere, and no Java is there" in output
@@ -164,7 +165,7 @@ def foreground(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 def test_a_missing_java_is_one_sentence_and_code_2() -> None:
     command = foreground("--port", str(free_ports(1)[0]), JAVA_HOME="/nowhere")
-    output, errors = command.communicate(timeout=PATIENCE)
+    output, errors = command.communicate(timeout=TIMEOUT)
 
     assert (command.returncode, output) == (2, "")
     assert errors == "JAVA_HOME is /nowhere, and no Java is there: unset it or name a JDK 21+\n"
@@ -174,7 +175,7 @@ def test_a_port_in_use_is_one_sentence_and_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as occupant:
         port = occupant.getsockname()[1]
         command = foreground("--port", str(port))
-        output, errors = command.communicate(timeout=PATIENCE)
+        output, errors = command.communicate(timeout=TIMEOUT)
 
     assert (command.returncode, output) == (2, "")
     assert errors == f"port {port} on 127.0.0.1 is in use\n"
@@ -187,11 +188,11 @@ def test_the_command_runs_a_broker_until_it_is_told_to_stop(zeebe_installed: Non
     ready = command.stdout.readline() if command.stdout else ""
     started = psutil.Process(command.pid).children(recursive=True)
     command.terminate()
-    _, errors = command.communicate(timeout=PATIENCE)
+    _, errors = command.communicate(timeout=TIMEOUT)
 
     assert f"gRPC 127.0.0.1:{port}" in ready, errors
     assert command.returncode == 0
-    assert psutil.wait_procs(started, timeout=PATIENCE)[1] == []
+    assert psutil.wait_procs(started, timeout=TIMEOUT)[1] == []
 
 
 @pytest.fixture(scope="module")
@@ -289,3 +290,14 @@ def test_a_postgres_that_is_killed_leaves_no_shared_memory(tmp_path: Path) -> No
 
     assert ended == 0, output
     assert left == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are reserved between processes on Linux only")
+def test_ports_are_given_to_one_process_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_PORTS", range(31_990, 32_000))
+    taken = free_ports(3)
+    question = "from tests.support import ports; ports._PORTS = range(31_990, 32_000); print(*ports.free_ports(5))"
+
+    answer = subprocess.run([sys.executable, "-c", question], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert not set(taken) & {int(port) for port in answer.stdout.split()}

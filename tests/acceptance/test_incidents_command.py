@@ -40,7 +40,7 @@ def run(dsn: str, tmp_path: Path) -> Callable[..., Said]:
 async def test_what_the_engine_raises_is_listed_explained_and_resolved(
     case: EngineCase, database: Database, engine: EmbeddedEngine, run: Callable[..., Said]
 ) -> None:
-    book, instance_key = await begin_case(database, engine, case.drawing())
+    stored, instance_key = await begin_case(database, engine, case.drawing())
     await case.fault(engine)
     (incident,) = await engine.incidents([instance_key])
 
@@ -62,8 +62,8 @@ async def test_what_the_engine_raises_is_listed_explained_and_resolved(
     assert f"verbworker incidents resolve {listed['incident_id']}" in people.out
     assert (resolved.code, json.loads(resolved.out)["by"]) == (0, "ada")
     assert (again.code, "no open incident" in again.err) == (1, True)
-    assert (await book.entry()).status == "executing"
-    (asked,) = [event for event in await book.events() if event.kind is Kind.RESOLVE_REQUESTED]
+    assert (await stored.entry()).status == "executing"
+    (asked,) = [event for event in await stored.events() if event.kind is Kind.RESOLVE_REQUESTED]
     assert (asked.detail["by"], asked.detail["reason"]) == ("ada", "mended")
     assert await engine.incidents() == []
     assert await case.goes_on(engine)
@@ -73,14 +73,14 @@ async def test_an_entry_names_its_only_incident_and_an_unknown_one_is_a_no(
     database: Database, engine: EmbeddedEngine, run: Callable[..., Said]
 ) -> None:
     case = CASES[1]
-    book, _ = await begin_case(database, engine, case.drawing())
+    stored, _ = await begin_case(database, engine, case.drawing())
     await case.fault(engine)
 
-    by_entry = run("incidents", "show", str(book.entry_id), "--json")
-    told = run("runbook", "show", str(book.entry_id))
+    by_entry = run("incidents", "show", str(stored.entry_id), "--json")
+    told = run("runbook", "show", str(stored.entry_id))
     unknown = run("incidents", "show", "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40")
     nonsense = run("incidents", "show", "zzz")
 
     assert (by_entry.code, json.loads(by_entry.out)["kind"]) == (0, case.kind)
-    assert f"verbworker incidents show {book.entry_id}" in told.out
+    assert f"verbworker incidents show {stored.entry_id}" in told.out
     assert (unknown.code, nonsense.code) == (1, 2)

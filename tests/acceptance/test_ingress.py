@@ -16,7 +16,16 @@ from tests.conformance.test_messages import rest_of
 from tests.support.command import verbworker
 from tests.support.databases import value
 from tests.support.engines import Gateway
-from tests.support.ingress_process import API_KEY, ENGINE_ID, OTHER_KEY, WEBHOOK_SECRET, Door, door, envelope, write_app
+from tests.support.ingress_process import (
+    API_KEY,
+    ENGINE_ID,
+    OTHER_KEY,
+    WEBHOOK_SECRET,
+    IngressProcess,
+    envelope,
+    ingress_process,
+    write_app,
+)
 from tests.support.mail import DOCS, KEY, TENANT, make_registry
 from tests.support.proxy import proxied
 from tests.support.shop import wait_until
@@ -33,21 +42,23 @@ LETTERS = "SELECT string_agg(code, ',') FROM verbworker.dead_letter"
 
 
 @pytest.fixture
-def opened(tmp_path: Path, dsn: str) -> Iterator[Door]:
+def opened(tmp_path: Path, dsn: str) -> Iterator[IngressProcess]:
     write_app(tmp_path)
-    with door(tmp_path, dsn) as opened:
+    with ingress_process(tmp_path, dsn) as opened:
         yield opened
 
 
 @pytest.mark.req("ING-02", "ING-05", "ING-07")
-async def test_a_message_is_accepted_kept_and_accepted_again(opened: Door, dsn: str) -> None:
+async def test_a_message_is_accepted_kept_and_accepted_again(opened: IngressProcess, dsn: str) -> None:
     answers = [await asyncio.to_thread(opened.post, envelope()) for _ in range(2)]
 
     assert [(answer.status, answer.body) for answer in answers] == [(202, {"message_id": "m-1"})] * 2
     assert await value(dsn, KEPT) == 1
 
 
-async def test_the_trace_of_a_request_is_kept_with_its_message_and_is_no_part_of_it(opened: Door, dsn: str) -> None:
+async def test_the_trace_of_a_request_is_kept_with_its_message_and_is_no_part_of_it(
+    opened: IngressProcess, dsn: str
+) -> None:
     first, second = (f"00-{digit * 32}-00f067aa0ba902b7-01" for digit in "ab")
     answers = [
         await asyncio.to_thread(opened.post, envelope(), headers={"traceparent": trace}) for trace in (first, second)
@@ -57,7 +68,7 @@ async def test_the_trace_of_a_request_is_kept_with_its_message_and_is_no_part_of
     assert await value(dsn, "SELECT traceparent FROM verbworker.inbox_message") == first
 
 
-async def test_the_same_id_with_another_body_is_a_conflict(opened: Door) -> None:
+async def test_the_same_id_with_another_body_is_a_conflict(opened: IngressProcess) -> None:
     await asyncio.to_thread(opened.post, envelope())
     answer = await asyncio.to_thread(opened.post, envelope(payload={"pages": 4}))
 
@@ -66,7 +77,7 @@ async def test_the_same_id_with_another_body_is_a_conflict(opened: Door) -> None
 
 
 @pytest.mark.req("ING-06", "X-27")
-async def test_a_bad_envelope_is_refused_by_field_and_kept_as_a_dead_letter(opened: Door, dsn: str) -> None:
+async def test_a_bad_envelope_is_refused_by_field_and_kept_as_a_dead_letter(opened: IngressProcess, dsn: str) -> None:
     wrong = {"messageName": "x", **{k: v for k, v in envelope().items() if k != "message_name"}}
     answer = await asyncio.to_thread(opened.post, wrong)
     again = await asyncio.to_thread(opened.post, envelope())
@@ -78,7 +89,7 @@ async def test_a_bad_envelope_is_refused_by_field_and_kept_as_a_dead_letter(open
 
 @pytest.mark.parametrize("field", ["message_id", "correlation_key", "message_name"])
 @pytest.mark.parametrize("text", ["", " "])
-async def test_a_blank_id_or_key_is_refused(opened: Door, dsn: str, field: str, text: str) -> None:
+async def test_a_blank_id_or_key_is_refused(opened: IngressProcess, dsn: str, field: str, text: str) -> None:
     answer = await asyncio.to_thread(opened.post, envelope(**{field: text}))
 
     assert (answer.status, answer.body["fields"]) == (422, {field: "must not be blank"})
@@ -86,7 +97,9 @@ async def test_a_blank_id_or_key_is_refused(opened: Door, dsn: str, field: str, 
 
 
 @pytest.mark.parametrize("header", ["", " "])
-async def test_a_blank_header_is_no_id_for_a_message_that_is_handed_over(opened: Door, dsn: str, header: str) -> None:
+async def test_a_blank_header_is_no_id_for_a_message_that_is_handed_over(
+    opened: IngressProcess, dsn: str, header: str
+) -> None:
     body = {"messageName": DOCS, "correlationKey": KEY}
     answer = await asyncio.to_thread(opened.post, body, "/api/workflow/message", headers={"webhook-id": header})
 
@@ -95,33 +108,33 @@ async def test_a_blank_header_is_no_id_for_a_message_that_is_handed_over(opened:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"message_id":"a","message_id":"b"}', b"[1]", b"\xff\xfe"])
-async def test_what_is_no_message_is_refused(opened: Door, body: bytes) -> None:
+async def test_what_is_no_message_is_refused(opened: IngressProcess, body: bytes) -> None:
     answer = await asyncio.to_thread(opened.post, body)
 
     assert (answer.status, set(answer.body)) == (422, {"error"})
 
 
-async def test_only_json_is_taken(opened: Door) -> None:
+async def test_only_json_is_taken(opened: IngressProcess) -> None:
     answer = await asyncio.to_thread(opened.post, envelope(), kind="text/plain")
 
     assert answer.status == 415
 
 
 @pytest.mark.parametrize("key", [None, "wrong", ""])
-async def test_who_shows_no_credential_leaves_nothing(opened: Door, dsn: str, key: str | None) -> None:
+async def test_who_shows_no_credential_leaves_nothing(opened: IngressProcess, dsn: str, key: str | None) -> None:
     answer = await asyncio.to_thread(opened.post, b"garbage", key=key)
 
     assert (answer.status, set(answer.body)) == (401, {"error"})
     assert (await value(dsn, KEPT), await value(dsn, LETTERS)) == (0, None)
 
 
-async def test_a_credential_speaks_for_its_own_tenant_only(opened: Door, dsn: str) -> None:
+async def test_a_credential_speaks_for_its_own_tenant_only(opened: IngressProcess, dsn: str) -> None:
     answer = await asyncio.to_thread(opened.post, envelope(), key=OTHER_KEY)
 
     assert (answer.status, await value(dsn, KEPT)) == (403, 0)
 
 
-async def test_a_signed_message_is_taken_and_a_changed_one_is_not(opened: Door) -> None:
+async def test_a_signed_message_is_taken_and_a_changed_one_is_not(opened: IngressProcess) -> None:
     body = json.dumps(envelope()).encode()
     headers = {"webhook-id": "w-1", "webhook-timestamp": str(int(time.time()))}
     said = f"w-1.{headers['webhook-timestamp']}.".encode() + body
@@ -133,7 +146,9 @@ async def test_a_signed_message_is_taken_and_a_changed_one_is_not(opened: Door) 
     assert (good.status, bad.status) == (202, 401)
 
 
-async def test_a_body_that_is_too_large_is_refused_whether_or_not_its_length_is_said(opened: Door, dsn: str) -> None:
+async def test_a_body_that_is_too_large_is_refused_whether_or_not_its_length_is_said(
+    opened: IngressProcess, dsn: str
+) -> None:
     large = envelope(payload={"text": "x" * 1_100_000})
     said = await asyncio.to_thread(opened.post, large)
     unsaid = await asyncio.to_thread(opened.post, b"", chunks=[b"x" * 100_000] * 20)
@@ -143,7 +158,7 @@ async def test_a_body_that_is_too_large_is_refused_whether_or_not_its_length_is_
     assert await value(dsn, LETTERS) is None
 
 
-async def test_a_message_in_chunks_is_taken(opened: Door) -> None:
+async def test_a_message_in_chunks_is_taken(opened: IngressProcess) -> None:
     body = json.dumps(envelope()).encode()
     answer = await asyncio.to_thread(opened.post, b"", chunks=[body[:20], body[20:]])
 
@@ -153,7 +168,7 @@ async def test_a_message_in_chunks_is_taken(opened: Door) -> None:
 async def test_a_sender_that_brings_too_much_is_told_when_to_come_again(tmp_path: Path, dsn: str) -> None:
     write_app(tmp_path)
     limits = {"VERBWORKER_INGRESS_RATE": "0.1", "VERBWORKER_INGRESS_BURST": "2"}
-    with door(tmp_path, dsn, **limits) as opened:
+    with ingress_process(tmp_path, dsn, **limits) as opened:
         answers = [opened.post(envelope(message_id=f"m-{number}")) for number in range(3)]
         other = opened.post(envelope(tenant_id="globex"), key=OTHER_KEY)
 
@@ -162,7 +177,7 @@ async def test_a_sender_that_brings_too_much_is_told_when_to_come_again(tmp_path
     assert other.status == 202
 
 
-async def test_whatever_else_is_asked_is_answered_in_json(opened: Door) -> None:
+async def test_whatever_else_is_asked_is_answered_in_json(opened: IngressProcess) -> None:
     asked = [("GET", "/messages", 405), ("POST", "/elsewhere", 404), ("GET", "/live", 200), ("GET", "/ready", 200)]
     answers = [await asyncio.to_thread(opened.ask, method, path) for method, path, _ in asked]
 
@@ -175,7 +190,7 @@ async def test_while_the_database_is_away_nothing_is_accepted_and_nothing_accept
 ) -> None:
     write_app(tmp_path)
     async with proxied(dsn) as proxy:
-        running = door(tmp_path, proxy.dsn)
+        running = ingress_process(tmp_path, proxy.dsn)
         opened = await asyncio.to_thread(running.__enter__)
         try:
             before = await asyncio.to_thread(opened.post, envelope())
@@ -198,7 +213,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_accepted_and_sending_it_agai
 ) -> None:
     write_app(tmp_path)
     async with proxied(dsn) as proxy:
-        running = door(tmp_path, proxy.dsn)
+        running = ingress_process(tmp_path, proxy.dsn)
         opened = await asyncio.to_thread(running.__enter__)
         try:
             proxy.cut("COMMIT", "after")
@@ -211,7 +226,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_accepted_and_sending_it_agai
     assert await value(dsn, KEPT) == 1
 
 
-async def test_a_request_under_way_is_answered_before_the_ingress_ends(opened: Door, dsn: str) -> None:
+async def test_a_request_under_way_is_answered_before_the_ingress_ends(opened: IngressProcess, dsn: str) -> None:
     def meet() -> tuple[int, int]:
         half = opened.slow_post(json.dumps(envelope()).encode())
         opened.tell(signal.SIGTERM)
@@ -222,7 +237,7 @@ async def test_a_request_under_way_is_answered_before_the_ingress_ends(opened: D
     assert await value(dsn, KEPT) == 1
 
 
-async def test_the_log_names_the_message_and_never_its_payload_or_a_key(opened: Door) -> None:
+async def test_the_log_names_the_message_and_never_its_payload_or_a_key(opened: IngressProcess) -> None:
     await asyncio.to_thread(opened.post, envelope(payload={"passport": "P-1234567"}))
     await asyncio.to_thread(opened.post, {"payload": {"passport": "P-1234567"}})
     await asyncio.to_thread(wait_until, lambda: "message stored" in opened.log.read_text(), "never logged")
@@ -252,7 +267,7 @@ def test_an_ingress_that_would_believe_anybody_does_not_start(
     assert words in said.err.splitlines()[-1]
 
 
-async def test_a_port_that_is_taken_is_said_in_one_sentence(opened: Door, tmp_path: Path, dsn: str) -> None:
+async def test_a_port_that_is_taken_is_said_in_one_sentence(opened: IngressProcess, tmp_path: Path, dsn: str) -> None:
     said = await asyncio.to_thread(
         verbworker,
         *("ingress", "--app", "mailing:registry", "--port", str(opened.port)),
@@ -285,7 +300,7 @@ async def test_who_hands_a_message_over_hears_whether_a_case_was_waiting(
 
     def meet() -> tuple[int, ...]:
         settings = {"ZEEBE_ADDRESS": broker.address, "ZEEBE_REST_ADDRESS": rest_of(broker)}
-        with door(tmp_path, dsn, **settings) as opened:
+        with ingress_process(tmp_path, dsn, **settings) as opened:
             path = "/api/workflow/message"
             nobody = opened.post({**body, "correlationKey": "nobody"}, path)
             wait_until(lambda: opened.post(body, path).status == 200, "nobody ever waited")

@@ -53,7 +53,7 @@ def working(dsn: str, address: str, url: str, log: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        assert child.end(signal.SIGTERM, patience=60) == 0, log.read_text()
+        assert child.end(signal.SIGTERM, timeout=60) == 0, log.read_text()
 
 
 @pytest.mark.zeebe

@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.cli_walk import commands_in, misuse
 from tests.support.promql import ADDED, exported, labels_of, metrics_of
-from verbworker.contract.message import Burial
+from verbworker.contract.message import UndeliverableCode
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_an_expression_asks_for_what_is_exported(where: str, expression: str) ->
 def test_a_value_that_is_looked_for_is_one_that_a_label_takes() -> None:
     outcomes = {kind.__name__.lower() for kind in (Completed, Thrown, Retry, Yielded, Incident)} | {
         "published",
-        *Burial,
+        *UndeliverableCode,
     }
     answers = set(re.findall(r'(?:_settled|_unusual|labels)\(.*"([a-z ]+)"', (ROOT / RETURNS).read_text()))
     taken = {"outcome": outcomes, "answer": answers, "kind": {"new", "retry", "takeover", "release", "bug"}}

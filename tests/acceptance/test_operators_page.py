@@ -9,8 +9,9 @@ import pytest
 from tests.support.apart import run_apart
 from tests.support.cli_walk import commands_in, misuse, shell_blocks
 from tests.support.databases import execute, value
-from verbworker.app.settings import Settings
+from verbworker.app.settings import FOREVER, Settings
 from verbworker.stores.checkup import FUNCTIONS
+from verbworker.work.upkeep.retention import SHORTEST
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "deploy" / "README.md"
@@ -42,6 +43,16 @@ def test_a_setting_that_is_named_is_one() -> None:
 
     plain = {name.lower() for name in named if not name.startswith(("CONSOLE_", "INGRESS_"))}
     assert plain <= Settings.model_fields.keys()
+
+
+def test_every_retention_is_a_row_with_its_default_and_the_floor_it_cannot_go_below() -> None:
+    rows = {row[0]: row[1:] for row in re.findall(r"^\| `VERBWORKER_(\w+)` \| `(\w+)` \| (.+) \|$", TEXT, re.MULTILINE)}
+    kept = {**Settings.model_construct().keep(), "engine_retention": Settings.model_construct().engine_retention}
+
+    shown = {name: FOREVER if age is None else f"{age.days}d" for name, age in kept.items()}
+    assert {name.lower(): default for name, (default, _) in rows.items()} == shown
+    for words in (rows["KEEP_ENTRIES"][1], Settings.model_fields["keep_entries"].description or ""):
+        assert f"at least {SHORTEST.days} day after their end" in words
 
 
 def test_every_link_leads_somewhere() -> None:

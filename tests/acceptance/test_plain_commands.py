@@ -92,7 +92,7 @@ async def test_a_plain_process_is_started_by_its_id_and_has_no_entry(project: Pa
     assert said.out.endswith("started; it is plain, so it has no entry in the runbook\n")
     assert (missing.code, wrong.code) == (1, 1)
     assert "no process nothing is deployed" in missing.sentence()
-    assert wrong.sentence() == "verbworker: the variables are no JSON object"
+    assert wrong.sentence() == "verbworker: the variables are not a JSON object"
     assert await value(dsn, "SELECT count(*) FROM verbworker.runbook_entry") == 0
 
 

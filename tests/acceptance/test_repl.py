@@ -43,7 +43,7 @@ def worker(dsn: str, log: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            assert child.end(signal.SIGTERM, patience=60) == 0, log.read_text()
+            assert child.end(signal.SIGTERM, timeout=60) == 0, log.read_text()
 
 
 def repl(dsn: str, state: Path, **settings: str) -> AbstractContextManager[Seat]:

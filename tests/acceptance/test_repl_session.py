@@ -179,7 +179,7 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.waiting(entry_id, Wait.EXTERNAL_SIGNAL)
             await world.send(entry_id)
             await world.waiting(entry_id, Wait.HUMAN_GATE)
-            client = Client(world.settings, resources=world.office, by="ada")
+            client = Client(world.settings, resources=world.resources, by="ada")
             session = ReplSession(client, shapes_of(example), person, past=lambda: [])
             watch = StatusLine(client, session.numbers)
             watch.follow(entry_id)

@@ -23,8 +23,8 @@ def cases(dsn: str) -> list[str]:
         async with Database(dsn, size=2) as database:
             past = Past(database)
             await database.execute(LETTER, "old", None, days(100))
-            books = [await past.case(ended=age) for age in (days(400), days(1), None)]
-            return [str(book.entry_id) for book in books]
+            stored_entries = [await past.case(ended=age) for age in (days(400), days(1), None)]
+            return [str(stored.entry_id) for stored in stored_entries]
 
     return run_apart(seed())
 

@@ -12,7 +12,7 @@ from tests.support.apart import run_apart
 from tests.support.command import Said, verbworker
 from tests.support.databases import execute
 from tests.support.engines import Gateway
-from tests.support.shop import ENGINE_ID, Shop, counter, make_shop, wait_until, worker_process
+from tests.support.shop import ENGINE_ID, Shop, make_shop, open_orders, wait_until, worker_process
 
 pytestmark = pytest.mark.zeebe
 
@@ -65,7 +65,7 @@ async def test_what_is_asked_for_is_carried_out_by_a_worker_and_told_in_order(
     shop: Shop, dsn: str, broker: Gateway, terminal: Terminal
 ) -> None:
     asked = json.loads(terminal.start(ORDER, "--json", "--by", "ann").out)
-    async with counter(shop, dsn, broker.address):  # the model is deployed after it was asked for: it waits
+    async with open_orders(shop, dsn, broker.address):  # the model is deployed after it was asked for: it waits
         with worker_process(shop, dsn, broker.address) as worker:
             worker.until("/ready", 200)
             events = await_events(terminal, asked["entry_id"], 2)

@@ -40,7 +40,7 @@ REFUSALS = {
     "no verbs": (["--app", "empty:registry"], {}, "the registry has no verb"),
     "no engine id": ([], {"VERBWORKER_ENGINE_ID": ""}, "no engine id is set"),
     "no database": ([], {"VERBWORKER_DSN": ""}, "no database is set"),
-    "a database that is away": ([], {"VERBWORKER_DSN": "postgresql://u:secret@127.0.0.1:1/x"}, "cannot be reached"),
+    "no Postgres address": ([], {"VERBWORKER_DSN": "mysql://u:secret@127.0.0.1:1/x"}, "cannot be reached"),
     "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml: unknown setting 'leaze'"),
     "a wrong number": (["--http-port", "99999"], {}, "setting http_port"),
     "an unknown engine": (["--engine", "other"], {}, "setting engine"),

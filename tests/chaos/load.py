@@ -32,7 +32,7 @@ ENGINE_ID = "chaos"
 HARNESS = "harness"
 """The name of the test's own database sessions, which no fault touches."""
 _AUDIT_TIMEOUT_MS = 10_000
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Load:
 
     async def reach(self, count: int) -> None:
         """Return when so many instances have come to their audit."""
-        async with asyncio.timeout(_PATIENCE), self.moved:
+        async with asyncio.timeout(_TIMEOUT), self.moved:
             await self.moved.wait_for(lambda: self.arrived >= count)
 
     async def audit(self) -> None:

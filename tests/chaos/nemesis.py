@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.chaos.crew import Crew, Hand
+from tests.chaos.workers import WorkerGroup, WorkerPlace
 from tests.support.databases import plain
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
@@ -41,12 +41,12 @@ class Plan:
 
 
 class Nemesis:
-    """Harms a crew, its database and its broker until told to rest."""
+    """Harms a group of workers, its database and its broker until told to rest."""
 
     def __init__(
         self,
         plan: Plan,
-        crew: Crew,
+        workers: WorkerGroup,
         calm: asyncio.Lock,
         server: Postgres,
         broker: Broker | None,
@@ -54,7 +54,7 @@ class Nemesis:
         seed: int,
     ) -> None:
         self._plan = plan
-        self._crew = crew
+        self._workers = workers
         self._calm = calm  # a server crashes only while nobody else holds it
         self._server = server
         self._broker = broker
@@ -91,26 +91,26 @@ class Nemesis:
         if kind == "cut":
             await self._cut_connections()
             return
-        hand = await self._victim()
-        if hand is None:
+        place = await self._victim()
+        if place is None:
             return
         if kind == "kill":
-            self._note("kill", f"{hand.name}, pid {self._crew.kill(hand)}")
-            self._crew.start(hand)
+            self._note("kill", f"{place.name}, pid {self._workers.kill(place)}")
+            self._workers.start(place)
         else:
             seconds = self._dice.uniform(*self._plan.freeze)
-            self._note("freeze", f"{hand.name} for {seconds:.1f} s")
-            hand.is_spared = True
-            freezes.create_task(self._crew.freeze(hand, seconds))
+            self._note("freeze", f"{place.name} for {seconds:.1f} s")
+            place.is_spared = True
+            freezes.create_task(self._workers.freeze(place, seconds))
 
-    async def _victim(self) -> Hand | None:
+    async def _victim(self) -> WorkerPlace | None:
         """One of the workers that hold a frame right now; else anybody who is not frozen."""
-        able = [hand for hand in self._crew.hands if hand.is_running() and not hand.is_spared]
+        able = [place for place in self._workers.places if place.is_running() and not place.is_spared]
         if len(able) < 2:
             return None  # somebody must be left to take over
         async with plain(self._dsn) as connection:
             busy = {row["name"] for row in await connection.fetch(_BUSY)}
-        return self._dice.choice([hand for hand in able if hand.name in busy] or able)
+        return self._dice.choice([place for place in able if place.name in busy] or able)
 
     async def _cut_connections(self) -> None:
         async with plain(self._dsn) as connection:

@@ -17,7 +17,7 @@ _TABLES = """
 CREATE TABLE call (number INTEGER, key TEXT, epoch INTEGER);
 CREATE TABLE effect (key TEXT PRIMARY KEY, number INTEGER);
 """
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Provider:
 
     async def ready(self) -> None:
         """Return when it answers."""
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             while True:
                 try:
                     _, writer = await _connect(self.address)

@@ -66,12 +66,12 @@ def _seconds(setting: str) -> float:
 async def recover(site: Site, *, jobs: int, lease: float, **settings: str) -> Recovery:
     """Kill a worker with `jobs` under way and wait until all of them have run on another."""
     times = {"VERBWORKER_LEASE": str(lease), "VERBWORKER_ENGINE_TIMEOUT": _HOUR}
-    crew = site.crew(2, "stand", **times, **settings)
-    doomed, heir = crew.hands
+    workers = site.workers(2, "stand", **times, **settings)
+    doomed, heir = workers.places
     try:
         async with site.load("stand") as load:
-            crew.start(doomed, **{WORK: f"{_HOUR}:{_HOUR}"})
-            await crew.ready(doomed)
+            workers.start(doomed, **{WORK: f"{_HOUR}:{_HOUR}"})
+            await workers.ready(doomed)
             await load.start(jobs)
 
             async def running() -> tuple[object, ...]:
@@ -81,18 +81,18 @@ async def recover(site: Site, *, jobs: int, lease: float, **settings: str) -> Re
                 return (load.arrived,)
 
             async def tell() -> str:
-                return await story(crew, site.harness_dsn, [])
+                return await story(workers, site.harness_dsn, [])
 
             await rest(running, lambda seen: seen == (jobs,), tell)
-            crew.start(heir, **{WORK: "0:0"})
-            await crew.ready(heir)
+            workers.start(heir, **{WORK: "0:0"})
+            await workers.ready(heir)
             killed_at = await value(site.harness_dsn, "SELECT clock_timestamp()")
-            crew.kill(doomed)
+            workers.kill(doomed)
             await rest(arrived, lambda seen: seen == (jobs,), tell)
             async with plain(site.harness_dsn) as connection:
                 began = [row["at"] for row in await connection.fetch(_AGAIN, ENGINE_ID)]
     finally:
-        crew.end_all()
+        workers.end_all()
     return Recovery([(at - killed_at).total_seconds() for at in began], lease, load.arrived)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.chaos import verbs
-from tests.chaos.crew import WORKER, Crew
 from tests.chaos.load import ENGINE_ID, HARNESS, Load, loaded
 from tests.chaos.provider import Provider
+from tests.chaos.workers import WORKER, WorkerGroup
 from tests.support.databases import execute
 
 LEASE = 3.0
@@ -47,10 +47,10 @@ class Site:
             "VERBWORKER_LOG_FORMAT": "text",
         }
 
-    def crew(self, size: int, *line: str, command: Sequence[str] = WORKER, **settings: str) -> Crew:
+    def workers(self, size: int, *line: str, command: Sequence[str] = WORKER, **settings: str) -> WorkerGroup:
         """Workers of this site for a line of verbs; none is started yet."""
         app = {verbs.APP: verbs.app_of({self.domain: line})}
-        return Crew(size, self.environment() | app | settings, self.directory, command)
+        return WorkerGroup(size, self.environment() | app | settings, self.directory, command)
 
     async def open(self) -> None:
         """Make the ledger and wait for the provider."""

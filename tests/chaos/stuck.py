@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.crew import Crew, last_words
 from tests.chaos.load import Load
+from tests.chaos.workers import WorkerGroup, last_words
 from tests.support.databases import plain, value
 from tests.support.zeebe import Broker
 from verbworker.errors import EngineError
@@ -54,7 +54,7 @@ async def rest(
     is_over: Callable[[tuple[object, ...]], bool],
     tell: Callable[[], Awaitable[str]],
     *,
-    patience: float = 120.0,
+    timeout: float = 120.0,
     free: Callable[[tuple[object, ...]], Awaitable[bool]] | None = None,
 ) -> None:
     """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `patience` s.
@@ -68,7 +68,7 @@ async def rest(
         now = await progress()
         if now != last:
             last, moved_at = now, loop.time()
-        elif loop.time() - moved_at > patience:
+        elif loop.time() - moved_at > timeout:
             if free is not None and await free(last):
                 moved_at = loop.time()
                 continue
@@ -76,7 +76,7 @@ async def rest(
 
 
 async def at_rest(
-    crew: Crew,
+    workers: WorkerGroup,
     dsn: str,
     loads: Sequence[Load],
     log: Sequence[str] = (),
@@ -100,7 +100,7 @@ async def at_rest(
         return sum(load.arrived for load in loads), sum(len(load.started) for load in loads), await value(dsn, _UNTOLD)
 
     async def tell() -> str:
-        return "\n".join([await story(crew, dsn, log), *await engines_word(dsn, loads[0])])
+        return "\n".join([await story(workers, dsn, log), *await engines_word(dsn, loads[0])])
 
     def is_over(now: tuple[object, ...]) -> bool:
         arrived, started, untold = now
@@ -130,19 +130,19 @@ async def free(dsn: str, loads: Sequence[Load], broker: Broker) -> int:
     return len(missing)
 
 
-async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:
+async def story(workers: WorkerGroup, dsn: str, log: Sequence[str]) -> str:
     """Frames, events, sessions, tasks of every worker, and the faults so far."""
-    for hand in crew.hands:
-        if hand.is_running():
-            os.kill(hand.pid, signal.SIGUSR2)
+    for place in workers.places:
+        if place.is_running():
+            os.kill(place.pid, signal.SIGUSR2)
     await asyncio.sleep(1.0)
     async with plain(dsn) as connection:
         tables = [await connection.fetch(query) for query in (_FRAMES, _EVENTS, _ACTIVITY)]
     parts = ["faults:", *log]
     for name, rows in zip(("frames", "events", "sessions"), tables, strict=True):
         parts += [f"{name}:", *_lines(rows)]
-    for hand in crew.hands:
-        parts += [f"{hand.name}, running: {hand.is_running()}:", last_words(hand.log, lines=80)]
+    for place in workers.places:
+        parts += [f"{place.name}, running: {place.is_running()}:", last_words(place.log, lines=80)]
     return "\n".join(parts)
 
 

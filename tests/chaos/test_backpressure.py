@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from tests.chaos.crew import Crew
 from tests.chaos.oracle import consult
 from tests.chaos.site import Site
 from tests.chaos.stuck import at_rest
 from tests.chaos.verbs import WORK
+from tests.chaos.workers import WorkerGroup
 from tests.support.zeebe import Broker
 
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
@@ -26,13 +26,13 @@ def narrow(request: pytest.FixtureRequest) -> Iterator[Broker]:
     broker.stop(keep_log=request.session.testsfailed > 0)
 
 
-async def _watch_limits(crew: Crew, verb: str, seen: dict[str, list[float]]) -> None:
+async def _watch_limits(workers: WorkerGroup, verb: str, seen: dict[str, list[float]]) -> None:
     name = f'verbworker_limit{{verb="{verb}"}}'
     while True:
-        for hand in crew.hands:
-            found = await crew.read_metrics(hand)
+        for place in workers.places:
+            found = await workers.read_metrics(place)
             if name in found:
-                seen[hand.name].append(found[name])
+                seen[place.name].append(found[name])
         await asyncio.sleep(0.1)
 
 
@@ -41,18 +41,18 @@ async def test_a_broker_that_asks_for_less_gets_less_and_loses_no_completion(
     narrow: Broker, site_at: Callable[[str], Site]
 ) -> None:
     site = site_at(narrow.address)
-    crew = site.crew(4, "book", "send", **{WORK: "0:0.02"})
+    workers = site.workers(4, "book", "send", **{WORK: "0:0.02"})
     limits: dict[str, list[float]] = defaultdict(list)
     try:
         async with site.load("book", "send") as load, asyncio.TaskGroup() as tasks:
             await load.start(300)
-            crew.start_all()
-            watching = tasks.create_task(_watch_limits(crew, f"{site.domain}.book", limits))
-            await at_rest(crew, site.harness_dsn, [load])
+            workers.start_all()
+            watching = tasks.create_task(_watch_limits(workers, f"{site.domain}.book", limits))
+            await at_rest(workers, site.harness_dsn, [load])
             watching.cancel()
             found = await consult(load, site.provider, site.harness_dsn)
     finally:
-        crew.end_all()
+        workers.end_all()
 
     steps = [(before, after) for seen in limits.values() for before, after in pairwise(seen)]
     assert any(after < before for before, after in steps), limits
@@ -60,5 +60,5 @@ async def test_a_broker_that_asks_for_less_gets_less_and_loses_no_completion(
     assert (found.lost, found.booked_twice, found.differing) == (0, 0, 0)
     assert (found.spent_retries, found.incidents) == (0, 0)
     assert found.acknowledged == found.completed == found.frames
-    assert [hand.boots for hand in crew.hands] == [1, 1, 1, 1]
-    assert crew.bugs() == []
+    assert [place.boots for place in workers.places] == [1, 1, 1, 1]
+    assert workers.bugs() == []

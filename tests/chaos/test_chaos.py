@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.chaos.crew import NAIVE
 from tests.chaos.nemesis import Plan
 from tests.chaos.run import Outcome, chaos
 from tests.chaos.site import ENGINE_TIMEOUT, Site
 from tests.chaos.verbs import WORK
+from tests.chaos.workers import NAIVE
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
 

@@ -16,14 +16,14 @@ import asyncpg
 import pytest
 
 from tests.chaos import verbs
-from tests.chaos.crew import WORKER, Crew
 from tests.chaos.load import HARNESS
 from tests.chaos.mixed import LETTER, STEPS, VERB, model, registry
 from tests.chaos.nemesis import Nemesis, Plan
 from tests.chaos.provider import Provider
-from tests.chaos.run import CREW, SEED
+from tests.chaos.run import SEED, WORKERS
 from tests.chaos.site import ENGINE_TIMEOUT, LEASE
 from tests.chaos.stuck import rest, story
+from tests.chaos.workers import WORKER, WorkerGroup
 from tests.support.databases import execute, plain
 from tests.support.postgres import Postgres, Template
 from verbworker.app.settings import Settings
@@ -70,7 +70,7 @@ Answer = TypeVar("Answer")
 class Street:
     """Where the cases of one run come from."""
 
-    office: Resources
+    resources: Resources
     ingress: Ingress
     dsn: str
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -92,7 +92,7 @@ class Street:
 
     async def _asked(self, number: int) -> None:
         caller = Caller(TENANT, "ann", request_key=f"case-{number}")
-        entry = await _insist(lambda: self.office.router.invoke(VERB, {"number": number}, caller=caller))
+        entry = await _insist(lambda: self.resources.router.invoke(VERB, {"number": number}, caller=caller))
         self.entries[number] = entry.entry_id
 
     async def _write(self, number: int) -> None:
@@ -136,15 +136,15 @@ async def street(dsn: str) -> AsyncIterator[Street]:
     named = f"{dsn}?application_name={HARNESS}"
     await execute(named, verbs.LEDGER)
     settings = Settings.model_validate({"dsn": named, "engine": "embedded", "tenant": TENANT})
-    async with Database(named, size=2) as database, open_resources(settings, registry) as office:
+    async with Database(named, size=2) as database, open_resources(settings, registry) as resources:
         woven = weave(model(), registry)
         async with EmbeddedEngine(Database(named, size=4), engine_id=settings.cluster(), run_timers=False) as engine:
             (deployed,) = await engine.deploy([Resource("mixed.bpmn", woven.content)])
-        book = Deployments(database, engine_id=settings.cluster())
+        deployments = Deployments(database, engine_id=settings.cluster())
         digest = sha256(model()).digest()
-        await book.record(deployed, woven, resource="mixed.bpmn", authored_sha256=digest, by="tests")
+        await deployments.record(deployed, woven, resource="mixed.bpmn", authored_sha256=digest, by="tests")
         inbox = Inbox(database, engine_id=settings.cluster(), owner=uuid4())
-        yield Street(office, Ingress(inbox, DeadLetters(database)), named)
+        yield Street(resources, Ingress(inbox, DeadLetters(database)), named)
 
 
 def environment(dsn: str, provider: Provider) -> dict[str, str]:
@@ -174,27 +174,29 @@ async def test_four_processes_die_and_every_case_ends_with_each_effect_once(
     seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
     with chaos_template.clone() as dsn, Provider(tmp_path) as provider:
         await provider.ready()
-        crew = Crew(CREW, environment(dsn, provider), tmp_path, (*WORKER[:-1], "tests.chaos.mixed:registry"))
+        workers = WorkerGroup(
+            WORKERS, environment(dsn, provider), tmp_path, (*WORKER[:-1], "tests.chaos.mixed:registry")
+        )
         async with street(dsn) as town, asyncio.TaskGroup() as tasks:
-            nemesis = Nemesis(plan, crew, town.calm, server, None, town.dsn, seed)
+            nemesis = Nemesis(plan, workers, town.calm, server, None, town.dsn, seed)
             try:
-                crew.start_all()
-                watching = [tasks.create_task(crew.supervise()), tasks.create_task(town.watch())]
+                workers.start_all()
+                watching = [tasks.create_task(workers.supervise()), tasks.create_task(town.watch())]
                 asking = tasks.create_task(town.ask(cases, seconds, random.Random(seed)))
                 await nemesis.run(lambda: town.ended / cases)
                 await asking
                 await rest(
                     town.progress,
                     lambda now: now[:2] == (cases, cases) and now[3] == 0,
-                    lambda: story(crew, town.dsn, nemesis.log),
-                    patience=90,
+                    lambda: story(workers, town.dsn, nemesis.log),
+                    timeout=90,
                 )
                 for task in watching:
                     task.cancel()
             finally:
-                crew.end_all()
+                workers.end_all()
             found = await judge(town)
-    print(found, dict(nemesis.counts), provider.seen(), *crew.deaths, sep="\n")
+    print(found, dict(nemesis.counts), provider.seen(), *workers.deaths, sep="\n")
 
     assert found.steps == Counter({(step, 1): cases for step in STEPS})
     assert (found.booked, found.left, found.statuses) == ({2: cases}, (0, 0, 0, 0, 0), {"completed": cases})
@@ -202,9 +204,9 @@ async def test_four_processes_die_and_every_case_ends_with_each_effect_once(
     seen = provider.seen()
     assert (seen.most_keys, seen.effects, len(seen.keys)) == (1, cases, cases)
     assert all(nemesis.counts[kind] > 0 for kind in ("kill", "freeze", "cut", "postgres"))
-    assert [death for death in crew.deaths if not death.is_refused_start] == []
-    assert crew.worked() > 0, "nobody was seen at work, so nobody could be seen to die there"
-    assert crew.bugs() == []
+    assert [death for death in workers.deaths if not death.is_refused_start] == []
+    assert workers.worked() > 0, "nobody was seen at work, so nobody could be seen to die there"
+    assert workers.bugs() == []
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +223,12 @@ class Found:
 async def judge(town: Street) -> Found:
     steps: Counter[tuple[str, int]] = Counter()
     for entry_id in town.entries.values():
-        events = await town.office.runbook.events(entry_id)
+        events = await town.resources.runbook.events(entry_id)
         done = Counter(event.detail["verb"] for event in events if event.kind is Kind.STEP_COMPLETED)
         steps.update((verb.partition(".")[2], times) for verb, times in done.items())
     async with plain(town.dsn) as connection:
         ledger = await connection.fetch("SELECT count(*) AS rows FROM ledger GROUP BY number")
         ended = await connection.fetch("SELECT status, count(*) FROM verbworker_engine.ended_instance GROUP BY status")
         left = await connection.fetchrow(_LEFT)
-    broken = dict((await town.office.runbook.verify(TENANT)).broken)
+    broken = dict((await town.resources.runbook.verify(TENANT)).broken)
     return Found(steps, dict(Counter(row["rows"] for row in ledger)), tuple(left), dict(map(tuple, ended)), broken)

@@ -44,7 +44,7 @@ CUTS = [
 async def _killed(site: Site) -> dict[str, int]:
     """Run one instance per cut on a worker that dies there, and then all of them on one that does not."""
     domains = {cut: f"{site.domain}-{cut.number}" for cut in CUTS}
-    crew = site.crew(len(CUTS) + 1, **{WORK: "0:0"})
+    workers = site.workers(len(CUTS) + 1, **{WORK: "0:0"})
     await site.open()
     try:
         async with AsyncExitStack() as stack:
@@ -54,15 +54,15 @@ async def _killed(site: Site) -> dict[str, int]:
                 )
                 for cut in CUTS
             ]
-            for cut, hand in zip(CUTS, crew.hands, strict=False):
-                crew.start(hand, **{APP: app_of({domains[cut]: [cut.verb]}), VARIABLE: f"{cut.point}:kill"})
+            for cut, place in zip(CUTS, workers.places, strict=False):
+                workers.start(place, **{APP: app_of({domains[cut]: [cut.verb]}), VARIABLE: f"{cut.point}:kill"})
             for load in loads:
                 await load.start(1)
-            codes = await asyncio.gather(*(crew.died(hand) for hand in crew.hands[:-1]))
-            crew.start(crew.hands[-1], **{APP: app_of({domains[cut]: [cut.verb] for cut in CUTS})})
-            await at_rest(crew, site.harness_dsn, loads)
+            codes = await asyncio.gather(*(workers.died(place) for place in workers.places[:-1]))
+            workers.start(workers.places[-1], **{APP: app_of({domains[cut]: [cut.verb] for cut in CUTS})})
+            await at_rest(workers, site.harness_dsn, loads)
     finally:
-        crew.end_all()
+        workers.end_all()
     return {str(cut): code for cut, code in zip(CUTS, codes, strict=True)}
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.chaos.crew import Crew
+from tests.chaos.workers import WorkerGroup
 from tests.support.kyc_provider import serve
 from tests.support.kyc_world import TENANT, World, opened_world
 from tests.support.postgres import Template
@@ -89,16 +89,16 @@ def cancelling(world: World) -> Cancellation:
     return Cancellation(world.database, Dispatches(world.database, engine_id=cluster, owner=UUID(int=1)))
 
 
-async def strike(crew: Crew, random: Random, stop: asyncio.Event) -> int:
+async def strike(workers: WorkerGroup, random: Random, stop: asyncio.Event) -> int:
     """Kill a worker every few seconds and put another in its place, until told to stop."""
     kills = 0
     while not stop.is_set():
         try:
             await asyncio.wait_for(stop.wait(), random.uniform(2, 5))
         except TimeoutError:
-            hand = random.choice(crew.hands)
-            crew.kill(hand)
-            crew.start(hand)
+            place = random.choice(workers.places)
+            workers.kill(place)
+            workers.start(place)
             kills += 1
     return kills
 
@@ -114,19 +114,19 @@ async def test_every_case_ends_as_its_people_said_whoever_dies(
     with chaos_template.clone() as dsn, serve() as provider:
         provider.listed.add(_HIT)
         given = {"engine": engine, "engine_id": unique("crowd")}
-        async with opened_world(dsn, address, provider, patience=300, **given) as world:
-            crew = Crew(3, environment(world, provider.url), tmp_path, WORKER)
-            crew.start_all()
+        async with opened_world(dsn, address, provider, timeout=300, **given) as world:
+            workers = WorkerGroup(3, environment(world, provider.url), tmp_path, WORKER)
+            workers.start_all()
             stop = asyncio.Event()
             try:
-                killing = asyncio.create_task(strike(crew, random, stop))
+                killing = asyncio.create_task(strike(workers, random, stop))
                 lives = (live(world, plan, number, Random(SEED + number)) for number, plan in enumerate(plans))
                 ended = await asyncio.gather(*lives)
                 stop.set()
                 kills = await killing
                 found = await judge(world, ended)
             finally:
-                crew.end_all()
+                workers.end_all()
 
     assert kills > 0
     assert found.wrong == []
@@ -161,7 +161,7 @@ async def judge(world: World, ended: list[tuple[UUID, Plan]]) -> Found:
             await asyncio.sleep(0.2)
     return Found(
         wrong=[(entry.entry_id, plan, entry.status) for entry, plan in entries if entry.status is not plan.ends],
-        broken=dict((await world.office.runbook.verify(TENANT)).broken),
+        broken=dict((await world.resources.runbook.verify(TENANT)).broken),
         orphans=orphans,
         open_tokens=await count(world, "verbworker.parked_token WHERE closed_at IS NULL"),
         open_frames=await count(world, "verbworker.job_frame WHERE state IN ('started', 'failed')"),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.chaos.crew import Crew
 from tests.chaos.oracle import Findings, consult
 from tests.chaos.site import Site
 from tests.chaos.stuck import at_rest
 from tests.chaos.verbs import WORK
+from tests.chaos.workers import WorkerGroup
 from tests.support.databases import value
 from tests.support.zeebe import Broker
 
@@ -64,34 +64,34 @@ class Endured:
 
 
 async def _endure(site: Site, cluster: Broker, outage: Frozen | Killed | Paused, seconds: float) -> Endured:
-    crew = site.crew(2, "book", "send", **{WORK: "0.5:2"}, **_CALM)
+    workers = site.workers(2, "book", "send", **{WORK: "0.5:2"}, **_CALM)
     try:
         async with site.load("book", "send") as load:
             # All of them before the workers, so that enough is at work when the engine goes.
             await load.start(60)
-            crew.start_all()
-            pids = [hand.pid for hand in crew.hands]
+            workers.start_all()
+            pids = [place.pid for place in workers.places]
             await load.reach(3)
             await asyncio.to_thread(outage.begin, cluster)
             try:
-                live = await _watched(crew, seconds)
+                live = await _watched(workers, seconds)
                 waiting = await value(site.harness_dsn, _WAITING_VERDICTS)
             finally:
                 await asyncio.to_thread(outage.end, cluster)
-            await at_rest(crew, site.harness_dsn, [load])
-            after = [hand.pid for hand in crew.hands if hand.is_running()]
+            await at_rest(workers, site.harness_dsn, [load])
+            after = [place.pid for place in workers.places if place.is_running()]
             return Endured(
-                live, waiting, pids, after, await consult(load, site.provider, site.harness_dsn), crew.bugs()
+                live, waiting, pids, after, await consult(load, site.provider, site.harness_dsn), workers.bugs()
             )
     finally:
-        crew.end_all()
+        workers.end_all()
 
 
-async def _watched(crew: Crew, seconds: float) -> set[int | None]:
+async def _watched(workers: WorkerGroup, seconds: float) -> set[int | None]:
     loop = asyncio.get_running_loop()
     over, seen = loop.time() + seconds, set()
     while loop.time() < over:
-        seen |= {await crew.probe(hand, "/live") for hand in crew.hands}
+        seen |= {await workers.probe(place, "/live") for place in workers.places}
         await asyncio.sleep(0.5)
     return seen
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyzeebe.proto import gateway_pb2 as messages
 
-from tests.chaos.crew import Crew, Hand
+from tests.chaos.workers import WorkerGroup, WorkerPlace
 from tests.pyzeebe_app import orders
 from tests.support.client import Client, connected
 from tests.support.databases import plain
@@ -29,23 +29,23 @@ MODEL = Path(orders.__file__).with_name("orders.bpmn")
 COMMAND = (str(Path(sys.executable).with_name("verbworker")), "worker", "--app", "tests.pyzeebe_app.orders:registry")
 ORDER = {"order_id": "o-1", "amount": 100, "customer": {"email": "ada@example.org"}}
 TASKS = ("validate", "price", "reserve", "charge", "ship", "notify", "archive")
-_PATIENCE = 300.0
+_TIMEOUT = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
     """The application on one database and one broker: its workers, its ledger and its process."""
 
-    crew: Crew
+    workers: WorkerGroup
     client: Client
     dsn: str
     process: str
     ledger: Path
 
     @property
-    def worker(self) -> Hand:
+    def worker(self) -> WorkerPlace:
         """The only worker."""
-        return self.crew.hands[0]
+        return self.workers.places[0]
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """What the ledger holds of one kind."""
@@ -68,8 +68,8 @@ class Orders:
         start = messages.CreateProcessInstanceRequest(
             bpmnProcessId=self.process, version=-1, variables=json.dumps({**ORDER, **changes})
         )
-        request = messages.CreateProcessInstanceWithResultRequest(request=start, requestTimeout=int(_PATIENCE * 1000))
-        answer = await self.client.stub.CreateProcessInstanceWithResult(request, timeout=_PATIENCE)
+        request = messages.CreateProcessInstanceWithResultRequest(request=start, requestTimeout=int(_TIMEOUT * 1000))
+        answer = await self.client.stub.CreateProcessInstanceWithResult(request, timeout=_TIMEOUT)
         return dict(json.loads(answer.variables))
 
     async def until_effect(self, task: str) -> None:
@@ -103,7 +103,7 @@ async def _opened(dsn: str, address: str, prefix: str, folder: Path) -> AsyncIte
         "ORDERS_PREFIX": prefix,
         orders.LEDGER: str(ledger),
     }
-    crew = Crew(1, settings, folder, command=COMMAND)
+    workers = WorkerGroup(1, settings, folder, command=COMMAND)
     async with connected(address) as client:
         # The prefix keeps this run's job types apart from other tests' on the same broker.
         model = MODEL.read_bytes().replace(b'type="orders.', f'type="{prefix}.'.encode())
@@ -111,9 +111,9 @@ async def _opened(dsn: str, address: str, prefix: str, folder: Path) -> AsyncIte
             prefix, model.replace(b'<bpmn:process id="orders"', f'<bpmn:process id="{prefix}"'.encode())
         )
         try:
-            yield Orders(crew, client, dsn, prefix, ledger)
+            yield Orders(workers, client, dsn, prefix, ledger)
         finally:
-            crew.end_all()
+            workers.end_all()
 
 
 async def frames(shop: Orders) -> dict[str, tuple[str, bool]]:
@@ -127,15 +127,15 @@ async def test_what_completed_is_replayed_and_what_was_cut_off_runs_again_under_
     ordered = asyncio.create_task(shop.order())
     # Three workers die when a verdict is stored and the engine does not know it.
     for _ in range(3):
-        shop.crew.start(shop.worker, **{VARIABLE: f"{Point.POPPED}:kill"})
-        assert await shop.crew.died(shop.worker) == -9
+        shop.workers.start(shop.worker, **{VARIABLE: f"{Point.POPPED}:kill"})
+        assert await shop.workers.died(shop.worker) == -9
     stored = shop.runs()
     # The fourth is killed while the card is being charged.
-    shop.crew.start(shop.worker, **{orders.SLOW: "charge=600"})
+    shop.workers.start(shop.worker, **{orders.SLOW: "charge=600"})
     await shop.until_effect("charge")
-    shop.crew.kill(shop.worker)
+    shop.workers.kill(shop.worker)
     cut_off = shop.runs()
-    shop.crew.start(shop.worker)
+    shop.workers.start(shop.worker)
     variables = await ordered
 
     effects = shop.effects()
@@ -153,10 +153,10 @@ async def test_what_completed_is_replayed_and_what_was_cut_off_runs_again_under_
 
 
 async def test_a_rejection_is_thrown_a_lost_connection_is_tried_again_and_every_frame_is_closed(shop: Orders) -> None:
-    shop.crew.start(shop.worker)
+    shop.workers.start(shop.worker)
     rejected = await shop.order(amount=-5)
     flaky = await shop.order(order_id="o-flaky", amount=10)
-    code = await shop.crew.dismiss(shop.worker)
+    code = await shop.workers.dismiss(shop.worker)
 
     assert (rejected["refunded"], rejected["reason"]) == (-5, "rejected")
     assert flaky["tracking_number"] == "dhl-o-flaky"
@@ -165,4 +165,4 @@ async def test_a_rejection_is_thrown_a_lost_connection_is_tried_again_and_every_
     assert code == 0
     closed = ("completed", True)
     assert await frames(shop) == dict.fromkeys((*(set(TASKS) - {"reserve"}), "refund"), closed)
-    assert shop.crew.bugs() == []
+    assert shop.workers.bugs() == []

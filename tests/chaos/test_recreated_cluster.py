@@ -22,7 +22,7 @@ from verbworker.stores.database import Database
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
 
 _COUNT = 5
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 _DONE = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NOT NULL"
 _QUARANTINED = "SELECT count(DISTINCT job_key) FROM verbworker.frame_conflict"
 _EFFECTS = "SELECT count(*) FROM ledger"
@@ -48,7 +48,7 @@ async def _begun(site: Site) -> AsyncIterator[tuple[ZeebeEngine, set[UUID]]]:
 
 
 async def _reach(site: Site, query: str, count: int) -> None:
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_TIMEOUT):
         while True:
             if await value(site.harness_dsn, query) >= count:
                 return
@@ -62,23 +62,23 @@ async def test_the_jobs_of_a_recreated_cluster_run_for_themselves_and_get_no_old
     ports = Ports.free()
     site = site_at(f"127.0.0.1:{ports.gateway}")
     await site.open()
-    crew = site.crew(1, "book")
+    workers = site.workers(1, "book")
     try:
         with Broker(ports=ports, controlled_clock=False):
             async with _begun(site):
-                crew.start_all()
+                workers.start_all()
                 await _reach(site, _DONE, _COUNT)
-                await crew.dismiss(crew.hands[0])
+                await workers.dismiss(workers.places[0])
         async with plain(site.harness_dsn) as connection:
             before = await connection.fetch(_FRAMES)
         with Broker(ports=ports, controlled_clock=False):
             async with _begun(site) as (_, known):
-                crew.start_all()
+                workers.start_all()
                 await _reach(site, _QUARANTINED, _COUNT)
                 await _reach(site, _EFFECTS, 2 * _COUNT)
-                await crew.dismiss(crew.hands[0])
+                await workers.dismiss(workers.places[0])
     finally:
-        crew.end_all()
+        workers.end_all()
 
     async with plain(site.harness_dsn) as connection:
         conflicts = await connection.fetch("SELECT job_key, delivery->>'instance_uid' FROM verbworker.frame_conflict")

@@ -14,12 +14,12 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as messages
 from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
-from tests.chaos.crew import Hand, last_words
 from tests.chaos.load import Load
 from tests.chaos.oracle import Findings, consult
 from tests.chaos.site import Site
 from tests.chaos.stuck import at_rest, free
 from tests.chaos.verbs import BLOCK, WORK
+from tests.chaos.workers import WorkerPlace, last_words
 from tests.support.databases import value
 from tests.support.eventually import eventually
 from tests.support.zeebe import Broker
@@ -52,8 +52,8 @@ async def _arrive(load: Load, count: int, cluster: Broker, dsn: str) -> tuple[fl
     return loop.time() - began, restarts
 
 
-async def _says(hand: Hand, words: str) -> bool:
-    return words in hand.log.read_text()
+async def _says(place: WorkerPlace, words: str) -> bool:
+    return words in place.log.read_text()
 
 
 def _assert_everything_happened_once(found: Findings) -> None:
@@ -65,40 +65,40 @@ def _assert_everything_happened_once(found: Findings) -> None:
 
 @pytest.mark.req("JOB-01", "M-04")
 async def test_with_one_of_two_workers_stopped_the_other_does_its_work(site: Site, cluster: Broker) -> None:
-    crew = site.crew(2, "book", "send", **_DEFAULTS)
-    stopped = crew.hands[0]
+    workers = site.workers(2, "book", "send", **_DEFAULTS)
+    stopped = workers.places[0]
     try:
         async with site.load("book", "send") as load:
-            crew.start_all()
-            await crew.all_ready()
+            workers.start_all()
+            await workers.all_ready()
             await load.start(4)
             await load.reach(4)
-            await at_rest(crew, site.harness_dsn, [load])
+            await at_rest(workers, site.harness_dsn, [load])
             os.kill(stopped.pid, signal.SIGSTOP)
             await load.start(CASES)
             seconds, restarts = await _arrive(load, CASES + 4, cluster, site.harness_dsn)
             print(f"\none of two workers stopped: {CASES} cases in {seconds:.1f} s, timeouts lost by 8.6.0: {restarts}")
             os.kill(stopped.pid, signal.SIGCONT)
-            await at_rest(crew, site.harness_dsn, [load])
-            code = await crew.dismiss(stopped)
+            await at_rest(workers, site.harness_dsn, [load])
+            code = await workers.dismiss(stopped)
             found = await consult(load, site.provider, site.harness_dsn)
     finally:
-        crew.end_all()
+        workers.end_all()
 
     _assert_everything_happened_once(found)
     assert code == 0, last_words(stopped.log, lines=60)
-    assert crew.bugs() == []
+    assert workers.bugs() == []
 
 
 @pytest.mark.req("JOB-01", "M-04")
 async def test_a_worker_whose_loop_is_blocked_is_cut_off_and_comes_back(site: Site, cluster: Broker) -> None:
-    crew = site.crew(2, "book", "send", VERBWORKER_LEASE="6", VERBWORKER_ENGINE_TIMEOUT="20", **{WORK: "0:0.05"})
-    blocked, other = crew.hands
+    workers = site.workers(2, "book", "send", VERBWORKER_LEASE="6", VERBWORKER_ENGINE_TIMEOUT="20", **{WORK: "0:0.05"})
+    blocked, other = workers.places
     try:
         async with site.load("book", "send") as load:
-            crew.start(blocked, **{BLOCK: "30"})
-            crew.start(other)
-            await crew.all_ready()
+            workers.start(blocked, **{BLOCK: "30"})
+            workers.start(other)
+            await workers.all_ready()
             while "blocks the loop" not in blocked.log.read_text():
                 await load.start(1, pause=0.2)
             await load.start(CASES)
@@ -107,17 +107,17 @@ async def test_a_worker_whose_loop_is_blocked_is_cut_off_and_comes_back(site: Si
             print(f"\nloop of one of two workers blocked: {seconds:.1f} s, timeouts lost by 8.6.0: {restarts}")
             log = blocked.log.read_text()
             await _arrive(load, len(load.started), cluster, site.harness_dsn)
-            await eventually(lambda: _says(blocked, "runs again"), patience=120)
-            stalls = (await crew.read_metrics(blocked)).get("verbworker_loop_stalls_total")
+            await eventually(lambda: _says(blocked, "runs again"), timeout=120)
+            stalls = (await workers.read_metrics(blocked)).get("verbworker_loop_stalls_total")
             # Alone it must do everything, so it is connected again.
-            await crew.dismiss(other)
+            await workers.dismiss(other)
             await load.start(3)
             await _arrive(load, len(load.started), cluster, site.harness_dsn)
-            await at_rest(crew, site.harness_dsn, [load])
-            code = await crew.dismiss(blocked)
+            await at_rest(workers, site.harness_dsn, [load])
+            code = await workers.dismiss(blocked)
             found = await consult(load, site.provider, site.harness_dsn)
     finally:
-        crew.end_all()
+        workers.end_all()
 
     assert "the event loop is blocked" in log
     assert "runs again" not in log
@@ -132,20 +132,20 @@ async def test_a_worker_whose_loop_is_blocked_is_cut_off_and_comes_back(site: Si
 async def test_the_broker_is_restarted_for_cases_that_the_product_names_and_for_no_others(
     site: Site, cluster: Broker
 ) -> None:
-    crew = site.crew(1, "book", "send", VERBWORKER_STALL_GRACE="3")
+    workers = site.workers(1, "book", "send", VERBWORKER_STALL_GRACE="3")
     try:
         async with site.load("book", "send") as load:
             await load.start(1)
             await _take_without_a_word(site)
-            crew.start_all()
-            await crew.all_ready()
+            workers.start_all()
+            await workers.all_ready()
             before = cluster.pid
             unnamed = await free(site.harness_dsn, [load], cluster)
             pid_unnamed = cluster.pid
-            await eventually(lambda: _is_named(site), patience=120)
+            await eventually(lambda: _is_named(site), timeout=120)
             named = await free(site.harness_dsn, [load], cluster)
     finally:
-        crew.end_all()
+        workers.end_all()
 
     assert (unnamed, pid_unnamed) == (0, before)
     assert (named, cluster.pid == before) == (1, False)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, Case, CaseSetup, case_registry, casebook
+from tests.support.case_setup import COMPLETE, PARK, Case, CaseSetup, case_registry, case_setup
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT, asking
@@ -25,35 +25,35 @@ SOON = timedelta(0)
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
-    async with casebook(dsn, gateway.address, unique("case")) as book:
-        yield book
+async def setup(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
+    async with case_setup(dsn, gateway.address, unique("case")) as setup:
+        yield setup
 
 
-async def cancel(book: CaseSetup, entry_id: UUID) -> str:
-    entry = await book.cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="asked twice")
+async def cancel(setup: CaseSetup, entry_id: UUID) -> str:
+    entry = await setup.cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="asked twice")
     return entry.status.value
 
 
 @pytest.mark.req("CMP-06", "CMP-08", "ADP-09", "EVT-09", "EVT-14", "X-35")
-async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(book: CaseSetup) -> None:
-    entry_id = await book.start(models.waits_for, event=models.LETTER)
-    await book.serve("first", PARK)
+async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.waits_for, event=models.LETTER)
+    await setup.serve("first", PARK)
 
-    assert await cancel(book, entry_id) == "cancelled"
+    assert await cancel(setup, entry_id) == "cancelled"
 
-    (asked, ended) = await book.events(entry_id, Kind.CANCEL_REQUESTED, Kind.CANCELLED)
+    (asked, ended) = await setup.events(entry_id, Kind.CANCEL_REQUESTED, Kind.CANCELLED)
     assert told(asked, "by", "reason") == {"by": "ann", "reason": "asked twice"}
     assert told(ended, "by", "reason", "done", "undone", "instance_key") == {
         "by": "ann",
         "reason": "asked twice",
-        "done": [f"{book.domain}.first"],
+        "done": [f"{setup.domain}.first"],
         "undone": [],
-        "instance_key": await book.instance_key(entry_id),
+        "instance_key": await setup.instance_key(entry_id),
     }
-    assert (await book.entry(entry_id)).cancel_requested_at is not None
-    assert await book.waits(entry_id) == []
-    assert not await book.engine.alive(await book.instance_key(entry_id))
+    assert (await setup.entry(entry_id)).cancel_requested_at is not None
+    assert await setup.waits(entry_id) == []
+    assert not await setup.engine.alive(await setup.instance_key(entry_id))
 
 
 @pytest.mark.req("CMP-06")
@@ -76,17 +76,17 @@ async def test_a_cancel_during_an_external_call_names_the_call_whose_outcome_is_
         return case
 
     verbs.declare(case_registry(domain, f"{domain}-letter").workflows[f"{domain}.case"])
-    async with casebook(dsn, gateway.address, domain, verbs) as book, asyncio.TaskGroup() as tasks:
-        entry_id = await book.start(models.line, "first")
-        job = await book.take("first")
-        tasks.create_task(book.deliver(job))
+    async with case_setup(dsn, gateway.address, domain, verbs) as setup, asyncio.TaskGroup() as tasks:
+        entry_id = await setup.start(models.line, "first")
+        job = await setup.take("first")
+        tasks.create_task(setup.deliver(job))
         await called.wait()
-        key = await book.idempotency_key(job)
+        key = await setup.idempotency_key(job)
 
-        assert await cancel(book, entry_id) == "cancelled"
+        assert await cancel(setup, entry_id) == "cancelled"
 
         answered.set()
-        (ended,) = await book.events(entry_id, Kind.CANCELLED)
+        (ended,) = await setup.events(entry_id, Kind.CANCELLED)
         (step,) = ended.detail["running"]
     assert told_step(step) == (f"{domain}.first", key, "external", "unknown")
     assert "outcome is unknown" in describe(ended)
@@ -98,32 +98,32 @@ def told_step(step: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @pytest.mark.req("CMP-06")
-async def test_an_entry_that_has_not_begun_is_withdrawn(book: CaseSetup) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
+async def test_an_entry_that_has_not_begun_is_withdrawn(setup: CaseSetup) -> None:
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
 
-    assert await cancel(book, entry_id) == "cancelled"
+    assert await cancel(setup, entry_id) == "cancelled"
 
-    assert await book.dispatcher.drain() == 0
-    assert await book.kinds(entry_id) == ["CancelRequested", "Cancelled"]
+    assert await setup.dispatcher.drain() == 0
+    assert await setup.kinds(entry_id) == ["CancelRequested", "Cancelled"]
 
 
 @pytest.mark.req("CMP-06")
 async def test_while_the_engine_is_away_the_request_is_kept_and_sent_later(
-    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
+    setup: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry_id = await book.start(models.line, "first")
+    entry_id = await setup.start(models.line, "first")
     with monkeypatch.context() as patch:
-        patch.setattr(book.engine, "cancel", _away)
-        asked = await cancel(book, entry_id)
-        again = await cancel(book, entry_id)
+        patch.setattr(setup.engine, "cancel", _away)
+        asked = await cancel(setup, entry_id)
+        again = await cancel(setup, entry_id)
     assert (asked, again) == ("executing", "executing")
 
-    assert await book.cancelling.drain(longer_than=SOON) == 1
+    assert await setup.cancelling.drain(longer_than=SOON) == 1
 
-    assert await book.status(entry_id) == "cancelled"
-    assert await book.kinds(entry_id) == ["DurableTaskStarted", "CancelRequested", "Cancelled"]
-    assert await book.cancelling.drain(longer_than=SOON) == 0
+    assert await setup.status(entry_id) == "cancelled"
+    assert await setup.kinds(entry_id) == ["DurableTaskStarted", "CancelRequested", "Cancelled"]
+    assert await setup.cancelling.drain(longer_than=SOON) == 0
 
 
 async def _away(instance_key: int) -> None:
@@ -132,162 +132,162 @@ async def _away(instance_key: int) -> None:
 
 @pytest.mark.req("CMP-06")
 async def test_a_cancel_whose_answer_was_lost_ends_all_the_same(
-    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
+    setup: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry_id = await book.start(models.line, "first")
-    real = book.engine.cancel
+    entry_id = await setup.start(models.line, "first")
+    real = setup.engine.cancel
 
     async def lost(instance_key: int) -> None:
         await real(instance_key)
         raise EngineUnavailable("the answer was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(book.engine, "cancel", lost)
-        assert await cancel(book, entry_id) == "executing"
+        patch.setattr(setup.engine, "cancel", lost)
+        assert await cancel(setup, entry_id) == "executing"
 
-    await book.cancelling.drain(longer_than=SOON)
+    await setup.cancelling.drain(longer_than=SOON)
 
-    assert await book.status(entry_id) == "cancelled"
+    assert await setup.status(entry_id) == "cancelled"
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_result_that_came_first_stands(book: CaseSetup) -> None:
-    entry_id = await book.start(models.line, "first")
-    await book.serve("first", COMPLETE)
+async def test_a_result_that_came_first_stands(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.line, "first")
+    await setup.serve("first", COMPLETE)
 
     with pytest.raises(RequestConflict, match="it is completed at "):
-        await cancel(book, entry_id)
+        await cancel(setup, entry_id)
 
-    assert (await book.kinds(entry_id))[-1] == "ExecutionResult"
+    assert (await setup.kinds(entry_id))[-1] == "ExecutionResult"
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_request_that_came_first_stands(book: CaseSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry_id = await book.start(models.line, "first")
-    await book.serve("first")
+async def test_a_request_that_came_first_stands(setup: CaseSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_id = await setup.start(models.line, "first")
+    await setup.serve("first")
     with monkeypatch.context() as patch:
-        patch.setattr(book.engine, "cancel", _away)
-        await cancel(book, entry_id)
+        patch.setattr(setup.engine, "cancel", _away)
+        await cancel(setup, entry_id)
 
-    await book.serve(COMPLETE)
+    await setup.serve(COMPLETE)
 
-    assert await book.status(entry_id) == "cancelled"
-    assert "ExecutionResult" not in await book.kinds(entry_id)
-    assert not await book.engine.alive(await book.instance_key(entry_id))
+    assert await setup.status(entry_id) == "cancelled"
+    assert "ExecutionResult" not in await setup.kinds(entry_id)
+    assert not await setup.engine.alive(await setup.instance_key(entry_id))
 
 
 @pytest.mark.req("CMP-06")
-async def test_a_request_and_a_result_at_once_end_in_one_truth(book: CaseSetup) -> None:
+async def test_a_request_and_a_result_at_once_end_in_one_truth(setup: CaseSetup) -> None:
     truths = set()
     for _ in range(6):
-        entry_id = await book.start(models.line, "first")
-        await book.serve("first")
-        job = await book.take(COMPLETE)
-        answers = await asyncio.gather(book.deliver(job), cancel(book, entry_id), return_exceptions=True)
-        status = await book.status(entry_id)
-        ends = [kind for kind in await book.kinds(entry_id) if kind in ("Cancelled", "ExecutionResult")]
+        entry_id = await setup.start(models.line, "first")
+        await setup.serve("first")
+        job = await setup.take(COMPLETE)
+        answers = await asyncio.gather(setup.deliver(job), cancel(setup, entry_id), return_exceptions=True)
+        status = await setup.status(entry_id)
+        ends = [kind for kind in await setup.kinds(entry_id) if kind in ("Cancelled", "ExecutionResult")]
         truths.add((status, *ends))
-        await book.until_gone(job.process_instance_key)
+        await setup.until_gone(job.process_instance_key)
         assert isinstance(answers[1], RequestConflict) == (status == "completed")
 
     assert truths <= {("completed", "ExecutionResult"), ("cancelled", "Cancelled")}
-    assert (await book.runbook.verify(TENANT)).broken == {}
+    assert (await setup.runbook.verify(TENANT)).broken == {}
 
 
 @pytest.mark.req("CMP-08")
-async def test_a_late_job_of_a_cancelled_entry_changes_nothing(book: CaseSetup) -> None:
-    entry_id = await book.start(models.line, "first")
-    job = await book.take("first")
-    await cancel(book, entry_id)
-    before = await book.kinds(entry_id)
+async def test_a_late_job_of_a_cancelled_entry_changes_nothing(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.line, "first")
+    job = await setup.take("first")
+    await cancel(setup, entry_id)
+    before = await setup.kinds(entry_id)
 
-    await book.deliver(job)
+    await setup.deliver(job)
 
-    frame = await book.frame(job)
-    assert await book.kinds(entry_id) == before
+    frame = await setup.frame(job)
+    assert await setup.kinds(entry_id) == before
     assert (frame.state, frame.fail_code, frame.output) == (FrameState.FAILED, "DuplicateInstance", None)
-    assert await book.waits(entry_id) == []
+    assert await setup.waits(entry_id) == []
 
 
-async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(book: CaseSetup) -> None:
-    entry_id = await book.start(models.receives, interrupting=True)
-    job = await book.take(PARK)
-    await cancel(book, entry_id)
-    before = await book.kinds(entry_id)
+async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.receives, interrupting=True)
+    job = await setup.take(PARK)
+    await cancel(setup, entry_id)
+    before = await setup.kinds(entry_id)
 
-    await book.deliver(job)
+    await setup.deliver(job)
 
-    assert await book.kinds(entry_id) == before
-    assert await book.waits(entry_id) == []
+    assert await setup.kinds(entry_id) == before
+    assert await setup.waits(entry_id) == []
 
 
 @pytest.mark.req("CMP-06")
 @pytest.mark.parametrize("first", ["verb", "listener"])
-async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job(book: CaseSetup, first: str) -> None:
+async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job(setup: CaseSetup, first: str) -> None:
     if first == "verb":
-        await book.deploy(models.line, "first")
+        await setup.deploy(models.line, "first")
     else:
-        await book.deploy(models.receives, interrupting=True)
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(minutes=1))
-    started = await book.engine.start(Start(dispatch.process_id, dispatch.variables))
-    assert await cancel(book, entry_id) == "cancelled"
+        await setup.deploy(models.receives, interrupting=True)
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(minutes=1))
+    started = await setup.engine.start(Start(dispatch.process_id, dispatch.variables))
+    assert await cancel(setup, entry_id) == "cancelled"
 
-    await book.serve("first" if first == "verb" else PARK)
+    await setup.serve("first" if first == "verb" else PARK)
 
-    assert not await book.engine.alive(started.instance_key)
-    assert await book.kinds(entry_id) == ["CancelRequested", "Cancelled"]
+    assert not await setup.engine.alive(started.instance_key)
+    assert await setup.kinds(entry_id) == ["CancelRequested", "Cancelled"]
 
 
 @pytest.mark.req("CMP-06")
 async def test_a_dispatcher_that_is_overtaken_by_a_cancel_takes_its_start_back(
-    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
+    setup: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
     noted: list[Started] = []
-    if isinstance(book.engine, SameDatabase):
+    if isinstance(setup.engine, SameDatabase):
         # Starting and pinning are one commit here: the cancel comes before it, and nothing is started.
-        start_with = book.engine.start_with
+        start_with = setup.engine.start_with
 
         async def overtaken_with(starts: Any, note: Any) -> Any:
             async def overtaken_note(connection: Any, started: Any) -> None:
                 noted.extend(started)
-                await cancel(book, entry_id)
+                await cancel(setup, entry_id)
                 await note(connection, started)
 
             return await start_with(starts, overtaken_note)
 
-        monkeypatch.setattr(book.engine, "start_with", overtaken_with)
+        monkeypatch.setattr(setup.engine, "start_with", overtaken_with)
     else:
-        start = book.engine.start
+        start = setup.engine.start
 
         async def overtaken(asked: Start) -> Started:
             noted.append(await start(asked))
-            await cancel(book, entry_id)
+            await cancel(setup, entry_id)
             return noted[-1]
 
-        monkeypatch.setattr(book.engine, "start", overtaken)
-    await book.dispatcher.drain()
+        monkeypatch.setattr(setup.engine, "start", overtaken)
+    await setup.dispatcher.drain()
 
-    assert not await book.engine.alive(noted[0].instance_key)
-    assert await book.status(entry_id) == "cancelled"
+    assert not await setup.engine.alive(noted[0].instance_key)
+    assert await setup.status(entry_id) == "cancelled"
 
 
-async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: CaseSetup) -> None:
-    entry_id = await book.start(models.line, "first")
+async def test_nobody_cancels_what_is_not_theirs_or_not_there(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.line, "first")
 
     with pytest.raises(NotFound):
-        await book.cancelling.cancel(entry_id, tenant_id="another", by="eve", reason="x")
+        await setup.cancelling.cancel(entry_id, tenant_id="another", by="eve", reason="x")
     with pytest.raises(NotFound):
-        await book.cancelling.cancel(uuid4(), tenant_id=TENANT, by="eve", reason="x")
-    assert await book.status(entry_id) == "executing"
+        await setup.cancelling.cancel(uuid4(), tenant_id=TENANT, by="eve", reason="x")
+    assert await setup.status(entry_id) == "executing"
 
 
-async def test_a_direct_verb_cannot_be_cancelled(book: CaseSetup) -> None:
+async def test_a_direct_verb_cannot_be_cancelled(setup: CaseSetup) -> None:
     args = {"name": "x"}
-    book.registry.declare(startable=[f"{book.domain}.second"])
-    entry = await book.router.invoke(f"{book.domain}.second", args, caller=asking())
+    setup.registry.declare(startable=[f"{setup.domain}.second"])
+    entry = await setup.router.invoke(f"{setup.domain}.second", args, caller=asking())
 
     with pytest.raises(RequestConflict, match="it is completed"):
-        await cancel(book, entry.entry_id)
+        await cancel(setup, entry.entry_id)

@@ -62,28 +62,28 @@ async def rig(dsn: str, gateway: Gateway, domain: str, agency: Agency) -> AsyncI
 
 
 @asynccontextmanager
-async def desk_of(rig: Rig) -> AsyncIterator[CompensationJobs]:
+async def open_compensation(rig: Rig) -> AsyncIterator[CompensationJobs]:
     pools = Databases(rig.database, rig.database)
-    desk = CompensationJobs(rig.registry, rig.engine, pools, rig.executor._verb_run, owner=uuid4())
+    compensation = CompensationJobs(rig.registry, rig.engine, pools, rig.executor._verb_run, owner=uuid4())
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(run_all(desk.services))
+        running = tasks.create_task(run_all(compensation.services))
         try:
-            yield desk
+            yield compensation
         finally:
             running.cancel()
 
 
 @pytest.fixture
-async def desk(rig: Rig) -> AsyncIterator[CompensationJobs]:
-    async with desk_of(rig) as desk:
-        yield desk
+async def compensation(rig: Rig) -> AsyncIterator[CompensationJobs]:
+    async with open_compensation(rig) as compensation:
+        yield compensation
 
 
 async def failed_trip(rig: Rig, domain: str) -> UUID:
     """Book everything and fail to depart; the entry."""
-    async with beside(rig) as counter:
-        entry = await counter.router.invoke(f"{domain}.arrange", {}, caller=asking())
-        await counter.dispatcher.drain()
+    async with beside(rig) as starts:
+        entry = await starts.router.invoke(f"{domain}.arrange", {}, caller=asking())
+        await starts.dispatcher.drain()
     for place in PLACES:
         await rig.work(f"{domain}.book-{place}")
     await rig.work(f"{domain}.depart")
@@ -125,12 +125,12 @@ STEPS = [("StepCompleted", verb) for verb in ("book-flight", "book-hotel", "book
 
 @pytest.mark.req("CMP-01", "CMP-02", "CMP-03", "CMP-04", "CMP-05", "X-38", "X-40")
 async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_order(
-    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
+    rig: Rig, compensation: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     job = await compensate_job(rig, entry_id)
 
-    await desk.serve(job)
+    await compensation.serve(job)
 
     undone = [("Compensated", verb) for verb in ("cancel-car", "cancel-hotel", "cancel-flight")]
     assert await told(rig, entry_id) == [*STEPS, *undone]
@@ -158,12 +158,12 @@ async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_o
 
 @pytest.mark.req("X-38", "CMP-07", "EVT-07")
 async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
-    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
+    rig: Rig, compensation: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     agency.trouble("cancel-hotel", PermanentContract("the agency knows no such booking", code="BookingUnknown"))
     stopped = await compensate_job(rig, entry_id)
-    await desk.serve(stopped)
+    await compensation.serve(stopped)
     runbook = Runbook(rig.database)
     parked = await runbook.entry(entry_id)
     (message,) = [message for key, retries, message in rig.engine.failures if (key, retries) == (stopped.key, 0)]
@@ -180,7 +180,7 @@ async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
     answer = await releases.release(Release(int(rows[1]["record_id"]), "ann", "the agency found it", 3))
     assert answer.done, answer.sentence
     await resolve(rig, stopped)
-    await desk.serve(await compensate_job(rig, entry_id))
+    await compensation.serve(await compensate_job(rig, entry_id))
 
     assert (await told(rig, entry_id))[len(STEPS) :] == [
         ("Compensated", "cancel-car"),
@@ -194,16 +194,16 @@ async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
 
 @pytest.mark.req("CMP-07")
 async def test_a_compensate_job_the_broker_delivers_to_two_workers_undoes_each_step_once(
-    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
+    rig: Rig, compensation: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     first = await compensate_job(rig, entry_id, timeout_ms=1)
     second = await compensate_job(rig, entry_id)
     assert first.key == second.key
 
-    async with desk_of(rig) as other:
-        await asyncio.gather(desk.serve(first), other.serve(second))
-        await desk.serve(second)
+    async with open_compensation(rig) as other:
+        await asyncio.gather(compensation.serve(first), other.serve(second))
+        await compensation.serve(second)
 
     undone = [event for event in await told(rig, entry_id) if event[0] == "Compensated"]
     assert [verb for _, verb in undone] == ["cancel-car", "cancel-hotel", "cancel-flight"]

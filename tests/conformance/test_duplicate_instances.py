@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import COMPLETE, PARK, CaseSetup, casebook
+from tests.support.case_setup import COMPLETE, PARK, CaseSetup, case_setup
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.start_router import TENANT
@@ -28,290 +28,292 @@ DAY = timedelta(hours=2)
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
-    async with casebook(dsn, gateway.address, unique("case")) as book:
-        yield book
+async def setup(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
+    async with case_setup(dsn, gateway.address, unique("case")) as setup:
+        yield setup
 
 
-async def started_twice(book: CaseSetup, *, attempts: int = 2) -> tuple[UUID, Started]:
+async def started_twice(setup: CaseSetup, *, attempts: int = 2) -> tuple[UUID, Started]:
     """An entry whose start was sent again because an answer was lost; and the instance that is one too many."""
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
     variables = dict(dispatch.variables)
     if attempts > 1:
-        await book.dispatcher.drain()
+        await setup.dispatcher.drain()
     else:
-        first = await book.engine.start(Start(dispatch.process_id, variables))
+        first = await setup.engine.start(Start(dispatch.process_id, variables))
         row = "UPDATE verbworker.workflow_instance SET instance_key = $2, definition_key = $3, process_version = $4"
-        await book.database.execute(
+        await setup.database.execute(
             f"{row} WHERE instance_uid = $1",
             dispatch.instance_uid,
             first.instance_key,
             first.definition_key,
             first.version,
         )
-    return entry_id, await book.engine.start(Start(dispatch.process_id, variables))
+    return entry_id, await setup.engine.start(Start(dispatch.process_id, variables))
 
 
 @pytest.mark.req("EVO-08", "COR-02")
-async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book: CaseSetup) -> None:
-    await book.deploy(models.line, "first")
-    entry_id, twin = await started_twice(book)
-    jobs = [await book.take("first") for _ in range(2)]
+async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(setup: CaseSetup) -> None:
+    await setup.deploy(models.line, "first")
+    entry_id, twin = await started_twice(setup)
+    jobs = [await setup.take("first") for _ in range(2)]
     for job in jobs:
-        await book.deliver(job)
+        await setup.deliver(job)
 
-    frames = {job.process_instance_key: await book.frame(job) for job in jobs}
-    assert not await book.engine.alive(twin.instance_key)
+    frames = {job.process_instance_key: await setup.frame(job) for job in jobs}
+    assert not await setup.engine.alive(twin.instance_key)
     assert frames[twin.instance_key].state is FrameState.FAILED
     assert frames[twin.instance_key].fail_code == "DuplicateInstance"
     assert frames[twin.instance_key].acked_at is not None
-    await book.serve(COMPLETE)
-    assert await book.kinds(entry_id) == ["DurableTaskStarted", "StepCompleted", "ExecutionResult"]
-    assert await book.status(entry_id) == "completed"
+    await setup.serve(COMPLETE)
+    assert await setup.kinds(entry_id) == ["DurableTaskStarted", "StepCompleted", "ExecutionResult"]
+    assert await setup.status(entry_id) == "completed"
 
 
 @pytest.mark.req("EVO-08", "JOB-04")
-async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_claimed_first(book: CaseSetup) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
+async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_claimed_first(setup: CaseSetup) -> None:
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
     uid = dispatch.instance_uid
-    twins = [await book.engine.start(Start(dispatch.process_id, dict(dispatch.variables))) for _ in range(2)]
-    await book.database.execute("UPDATE verbworker.dispatch SET attempts = 2 WHERE instance_uid = $1", uid)
-    jobs = {job.process_instance_key: job for job in [await book.take("first") for _ in range(2)]}
+    twins = [await setup.engine.start(Start(dispatch.process_id, dict(dispatch.variables))) for _ in range(2)]
+    await setup.database.execute("UPDATE verbworker.dispatch SET attempts = 2 WHERE instance_uid = $1", uid)
+    jobs = {job.process_instance_key: job for job in [await setup.take("first") for _ in range(2)]}
     claimed_first, pinned = twins
-    claim = book.executor._claim
+    claim = setup.executor._claim
 
     async def claim_then_lose_the_pin(*args: Any) -> Any:
         made = await claim(*args)
-        await Instances(book.database).pin(
+        await Instances(setup.database).pin(
             uid, instance_key=pinned.instance_key, definition_key=pinned.definition_key, version=pinned.version
         )
         return made
 
-    book.executor._claim = claim_then_lose_the_pin  # type: ignore[method-assign, assignment]  # the race
-    await book.deliver(jobs[claimed_first.instance_key])
-    book.executor._claim = claim  # type: ignore[method-assign]
-    await book.deliver(jobs[pinned.instance_key])
-    await book.serve(COMPLETE)
+    setup.executor._claim = claim_then_lose_the_pin  # type: ignore[method-assign, assignment]  # the race
+    await setup.deliver(jobs[claimed_first.instance_key])
+    setup.executor._claim = claim  # type: ignore[method-assign]
+    await setup.deliver(jobs[pinned.instance_key])
+    await setup.serve(COMPLETE)
 
-    steps = await book.events(entry_id, Kind.STEP_COMPLETED)
+    steps = await setup.events(entry_id, Kind.STEP_COMPLETED)
     assert [step.detail["instance_key"] for step in steps] == [pinned.instance_key]
-    assert not await book.engine.alive(claimed_first.instance_key)
-    assert await book.status(entry_id) == "completed"
+    assert not await setup.engine.alive(claimed_first.instance_key)
+    assert await setup.status(entry_id) == "completed"
 
 
 @pytest.mark.req("EVO-08")
-async def test_a_twin_is_cancelled_at_its_first_listener(book: CaseSetup) -> None:
-    await book.deploy(models.receives, interrupting=True)
-    entry_id, twin = await started_twice(book)
-    await book.serve(PARK, PARK)
+async def test_a_twin_is_cancelled_at_its_first_listener(setup: CaseSetup) -> None:
+    await setup.deploy(models.receives, interrupting=True)
+    entry_id, twin = await started_twice(setup)
+    await setup.serve(PARK, PARK)
 
-    assert not await book.engine.alive(twin.instance_key)
-    assert await book.engine.alive(await book.instance_key(entry_id))
-    assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
+    assert not await setup.engine.alive(twin.instance_key)
+    assert await setup.engine.alive(await setup.instance_key(entry_id))
+    assert await setup.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
 
 
-async def recreate(book: CaseSetup, entry_id: UUID, variables: dict[str, Any]) -> Started:
+async def recreate(setup: CaseSetup, entry_id: UUID, variables: dict[str, Any]) -> Started:
     """What a broker does that lost its last records: the instance is gone, and there is another from the beginning."""
-    await book.engine.cancel(await book.instance_key(entry_id))
-    return await book.engine.start(Start(book.workflow.process, variables))
+    await setup.engine.cancel(await setup.instance_key(entry_id))
+    return await setup.engine.start(Start(setup.workflow.process, variables))
 
 
 @pytest.mark.req("JOB-05")
-async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeated_not_run(book: CaseSetup) -> None:
-    await book.deploy(models.line, "first", "second")
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
-    await book.dispatcher.start(dispatch)
-    before = await book.serve("first")
-    again = await recreate(book, entry_id, dict(dispatch.variables))
+async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeated_not_run(setup: CaseSetup) -> None:
+    await setup.deploy(models.line, "first", "second")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
+    await setup.dispatcher.start(dispatch)
+    before = await setup.serve("first")
+    again = await recreate(setup, entry_id, dict(dispatch.variables))
 
-    repeated = await book.serve("first")
-    await book.serve("second", COMPLETE)
+    repeated = await setup.serve("first")
+    await setup.serve("second", COMPLETE)
 
     assert repeated.key != before.key
-    assert (await book.frame(repeated)).output == (await book.frame(before)).output
-    assert await book.instance_key(entry_id) == again.instance_key
-    assert await book.kinds(entry_id) == [
+    assert (await setup.frame(repeated)).output == (await setup.frame(before)).output
+    assert await setup.instance_key(entry_id) == again.instance_key
+    assert await setup.kinds(entry_id) == [
         "DurableTaskStarted",
         "StepCompleted",
         "InstanceAdopted",
         "StepCompleted",
         "ExecutionResult",
     ]
-    assert await book.status(entry_id) == "completed"
+    assert await setup.status(entry_id) == "completed"
 
 
 @pytest.mark.req("X-06")
 async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with_its_idempotency_key(
-    book: CaseSetup,
+    setup: CaseSetup,
 ) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
-    await book.dispatcher.start(dispatch)
-    lost = await book.take("first")
-    claim = await book.frames.push(book.executor._delivery(lost, JobVariables.of(lost), JobProfile()))
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
+    await setup.dispatcher.start(dispatch)
+    lost = await setup.take("first")
+    claim = await setup.frames.push(setup.executor._delivery(lost, JobVariables.of(lost), JobProfile()))
     assert claim is not None
-    await recreate(book, entry_id, dict(dispatch.variables))
+    await recreate(setup, entry_id, dict(dispatch.variables))
 
-    waiting = await book.serve("first")
-    waited = await book.frame(waiting)
-    steps_then = await book.events(entry_id, Kind.STEP_COMPLETED)
-    await book.expire(lost)
-    await book.serve("first", COMPLETE)
+    waiting = await setup.serve("first")
+    waited = await setup.frame(waiting)
+    steps_then = await setup.events(entry_id, Kind.STEP_COMPLETED)
+    await setup.expire(lost)
+    await setup.serve("first", COMPLETE)
 
-    old = await book.frame(lost)
+    old = await setup.frame(lost)
     assert (waited.state, waited.fail_code, steps_then) == (FrameState.FAILED, "StepBusy", [])
     assert (old.state, old.fail_code, old.epoch) == (FrameState.FAILED, "StepSucceeded", claim.epoch + 1)
-    assert await book.idempotency_key(waiting) == claim.idempotency_key
-    assert len(await book.events(entry_id, Kind.STEP_COMPLETED)) == 1
-    assert await book.status(entry_id) == "completed"
+    assert await setup.idempotency_key(waiting) == claim.idempotency_key
+    assert len(await setup.events(entry_id, Kind.STEP_COMPLETED)) == 1
+    assert await setup.status(entry_id) == "completed"
 
 
 @pytest.mark.req("JOB-05")
 async def test_a_delivery_from_before_the_records_were_lost_runs_nothing_and_leaves_the_job_that_is_there(
-    book: CaseSetup,
+    setup: CaseSetup,
 ) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
-    await book.dispatcher.start(dispatch)
-    late = await book.take("first")
-    again = await recreate(book, entry_id, dict(dispatch.variables))
-    now = await book.take("first")
-    assert await Instances(book.database).adopt(dispatch.instance_uid, now, instead_of=late.process_instance_key)
-    claim = await book.frames.push(book.executor._delivery(now, JobVariables.of(now), JobProfile()))
-    await book.expire(now)
-    await book.deliver(late)
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
+    await setup.dispatcher.start(dispatch)
+    late = await setup.take("first")
+    again = await recreate(setup, entry_id, dict(dispatch.variables))
+    now = await setup.take("first")
+    assert await Instances(setup.database).adopt(dispatch.instance_uid, now, instead_of=late.process_instance_key)
+    claim = await setup.frames.push(setup.executor._delivery(now, JobVariables.of(now), JobProfile()))
+    await setup.expire(now)
+    await setup.deliver(late)
 
-    closed, left = await book.frame(late), await book.frame(now)
+    closed, left = await setup.frame(late), await setup.frame(now)
     assert claim is not None
     assert (closed.state, closed.fail_code, closed.acked_at is None) == (FrameState.FAILED, "StepMovedOn", False)
     assert (left.state, left.epoch, left.process_instance_key) == (FrameState.STARTED, claim.epoch, again.instance_key)
-    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
+    assert await setup.events(entry_id, Kind.STEP_COMPLETED) == []
 
 
-async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(book: CaseSetup) -> None:
-    await book.deploy(models.line, "first")
-    entry_id = await book.ask()
-    (dispatch,) = await book.dispatches.claim(1, claim_for=timedelta(0))
-    await book.dispatcher.start(dispatch)
-    lost = await book.take("first")
-    admit = book.executor._identity.admit
+async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(setup: CaseSetup) -> None:
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
+    await setup.dispatcher.start(dispatch)
+    lost = await setup.take("first")
+    admit = setup.executor._identity.admit
     adopted: list[Started] = []
 
     async def admit_then_lose_the_instance(*args: Any) -> Any:
         known = await admit(*args)
         if not adopted:
-            adopted.append(await recreate(book, entry_id, dict(dispatch.variables)))
+            adopted.append(await recreate(setup, entry_id, dict(dispatch.variables)))
             uid, now = dispatch.instance_uid, replace(lost, process_instance_key=adopted[0].instance_key)
-            assert await Instances(book.database).adopt(uid, now, instead_of=lost.process_instance_key)
+            assert await Instances(setup.database).adopt(uid, now, instead_of=lost.process_instance_key)
         return known
 
-    book.executor._identity.admit = admit_then_lose_the_instance  # type: ignore[method-assign, assignment]  # the race
-    await book.deliver(lost)
+    setup.executor._identity.admit = admit_then_lose_the_instance  # type: ignore[method-assign, assignment]  # the race
+    await setup.deliver(lost)
 
-    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
-    assert (await book.frame(lost)).state is not FrameState.COMPLETED
+    assert await setup.events(entry_id, Kind.STEP_COMPLETED) == []
+    assert (await setup.frame(lost)).state is not FrameState.COMPLETED
 
 
 async def test_a_late_job_of_a_cancelled_duplicate_is_not_adopted_when_the_entrys_own_instance_is_gone(
-    book: CaseSetup,
+    setup: CaseSetup,
 ) -> None:
-    await book.deploy(models.line, "first")
-    entry_id, twin = await started_twice(book)
-    jobs = [await book.take("first"), await book.take("first")]
+    await setup.deploy(models.line, "first")
+    entry_id, twin = await started_twice(setup)
+    jobs = [await setup.take("first"), await setup.take("first")]
     (late,) = [job for job in jobs if job.process_instance_key == twin.instance_key]
-    own = await book.instance_key(entry_id)
-    await book.engine.cancel(twin.instance_key)
-    await book.engine.cancel(own)
+    own = await setup.instance_key(entry_id)
+    await setup.engine.cancel(twin.instance_key)
+    await setup.engine.cancel(own)
 
-    await book.deliver(late)
+    await setup.deliver(late)
 
-    assert await book.instance_key(entry_id) == own
-    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
+    assert await setup.instance_key(entry_id) == own
+    assert await setup.events(entry_id, Kind.STEP_COMPLETED) == []
 
 
 async def test_a_look_that_the_engine_did_not_answer_is_repeated_in_a_minute(
-    book: CaseSetup, monkeypatch: pytest.MonkeyPatch
+    setup: CaseSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry_id = await book.start(models.waits_for, event=models.LETTER)
-    await book.serve("first", PARK)
-    await book.age(entry_id)
+    entry_id = await setup.start(models.waits_for, event=models.LETTER)
+    await setup.serve("first", PARK)
+    await setup.age(entry_id)
     with monkeypatch.context() as away:
-        away.setattr(book.engine, "alive", AsyncMock(side_effect=EngineUnavailable("away")))
-        unanswered = await book.reconciler.look()
-    at_once = await book.reconciler.look()
-    await book.database.execute("UPDATE verbworker.workflow_instance SET probed_at = probed_at - interval '61 seconds'")
+        away.setattr(setup.engine, "alive", AsyncMock(side_effect=EngineUnavailable("away")))
+        unanswered = await setup.reconciler.look()
+    at_once = await setup.reconciler.look()
+    await setup.database.execute(
+        "UPDATE verbworker.workflow_instance SET probed_at = probed_at - interval '61 seconds'"
+    )
 
-    assert (unanswered, at_once, await book.reconciler.look()) == (1, 0, 1)
+    assert (unanswered, at_once, await setup.reconciler.look()) == (1, 0, 1)
 
 
-async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: CaseSetup) -> None:
-    await book.deploy(models.receives, interrupting=True)
-    entry_id, twin = await started_twice(book, attempts=1)
-    await book.serve(PARK, PARK)
+async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(setup: CaseSetup) -> None:
+    await setup.deploy(models.receives, interrupting=True)
+    entry_id, twin = await started_twice(setup, attempts=1)
+    await setup.serve(PARK, PARK)
 
-    ((_, retries, message),) = book.engine.failures
+    ((_, retries, message),) = setup.engine.failures
     assert (retries, "InstanceMismatch" in message) == (0, True)
-    assert await book.engine.alive(twin.instance_key)
-    assert len(await book.waits(entry_id)) == 1
-    await book.engine.cancel(twin.instance_key)
+    assert await setup.engine.alive(twin.instance_key)
+    assert len(await setup.waits(entry_id)) == 1
+    await setup.engine.cancel(twin.instance_key)
 
 
 @pytest.mark.req("EVT-14", "ADP-11", "COR-10", "ADP-03")
-async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(book: CaseSetup) -> None:
-    entry_id = await book.start(models.waits_for, event=models.LETTER)
-    await book.serve("first", PARK)
-    await book.engine.cancel(await book.instance_key(entry_id))
-    too_early = await book.reconciler.look()
-    await book.age(entry_id)
-    missed = await book.reconciler.look()
-    await book.age(entry_id)
+async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.waits_for, event=models.LETTER)
+    await setup.serve("first", PARK)
+    await setup.engine.cancel(await setup.instance_key(entry_id))
+    too_early = await setup.reconciler.look()
+    await setup.age(entry_id)
+    missed = await setup.reconciler.look()
+    await setup.age(entry_id)
 
-    looked = await book.reconciler.look()
+    looked = await setup.reconciler.look()
 
-    (ended,) = await book.events(entry_id, Kind.CANCELLED)
+    (ended,) = await setup.events(entry_id, Kind.CANCELLED)
     # An engine in our own database cannot have made the instance again, so it is asked once.
-    assert (too_early, missed, looked) == (0, 1, 0 if isinstance(book.engine, SameDatabase) else 1)
-    assert await book.status(entry_id) == "cancelled"
-    assert told(ended, "reason", "done") == {"reason": "ended outside", "done": [f"{book.domain}.first"]}
-    assert await book.waits(entry_id) == []
-    assert await book.reconciler.look() == 0
+    assert (too_early, missed, looked) == (0, 1, 0 if isinstance(setup.engine, SameDatabase) else 1)
+    assert await setup.status(entry_id) == "cancelled"
+    assert told(ended, "reason", "done") == {"reason": "ended outside", "done": [f"{setup.domain}.first"]}
+    assert await setup.waits(entry_id) == []
+    assert await setup.reconciler.look() == 0
 
 
 @pytest.mark.req("ADP-11")
-async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(book: CaseSetup) -> None:
-    entry_id = await book.start(models.waits_for, event=models.LETTER)
-    await book.serve("first", PARK)
-    await book.age(entry_id)
+async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.waits_for, event=models.LETTER)
+    await setup.serve("first", PARK)
+    await setup.age(entry_id)
 
-    assert [await book.reconciler.look(), await book.reconciler.look()] == [1, 0]
-    assert await book.status(entry_id) == "parked"
+    assert [await setup.reconciler.look(), await setup.reconciler.look()] == [1, 0]
+    assert await setup.status(entry_id) == "parked"
 
 
-async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: CaseSetup) -> None:
-    waiting = await book.start(models.waits_for, event=models.LETTER)
-    await book.serve("first", PARK)
-    stuck = await book.ask("another")
-    await book.dispatcher.drain()
-    fresh = await book.ask("a third")
+async def test_an_entry_that_nothing_moves_is_found_as_stuck(setup: CaseSetup) -> None:
+    waiting = await setup.start(models.waits_for, event=models.LETTER)
+    await setup.serve("first", PARK)
+    stuck = await setup.ask("another")
+    await setup.dispatcher.drain()
+    fresh = await setup.ask("a third")
     for entry_id in (waiting, stuck):
-        await book.age(entry_id)
+        await setup.age(entry_id)
 
-    found = [still.entry.entry_id for still in await book.runbook.stuck(TENANT, longer_than=DAY)]
+    found = [still.entry.entry_id for still in await setup.runbook.stuck(TENANT, longer_than=DAY)]
 
     assert found == [stuck]
     assert fresh not in found
 
 
-async def test_an_entry_whose_step_runs_is_not_stuck(book: CaseSetup) -> None:
-    entry_id = await book.start(models.line, "first")
-    job = await book.take("first")
-    await book.frames.push(book.executor._delivery(job, JobVariables.of(job), JobProfile()))
-    await book.age(entry_id)
+async def test_an_entry_whose_step_runs_is_not_stuck(setup: CaseSetup) -> None:
+    entry_id = await setup.start(models.line, "first")
+    job = await setup.take("first")
+    await setup.frames.push(setup.executor._delivery(job, JobVariables.of(job), JobProfile()))
+    await setup.age(entry_id)
 
-    assert await book.runbook.stuck(TENANT, longer_than=DAY) == []
+    assert await setup.runbook.stuck(TENANT, longer_than=DAY) == []

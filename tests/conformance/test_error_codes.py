@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.bpmn import document, process
 from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, task
-from tests.support.casebook import COMPLETE, FIRED, Case, CaseSetup, casebook
+from tests.support.case_setup import COMPLETE, FIRED, Case, CaseSetup, case_setup
 from tests.support.job_life import crash
 from tests.support.rig import IN_MEMORY, ToldInline
 from verblint.contracts.contract import Argument
@@ -87,12 +87,12 @@ def _registry(name: str, domain: Domain, errors: tuple[str, ...] | None) -> Regi
 
 
 @pytest.fixture
-async def book(
+async def setup(
     request: pytest.FixtureRequest, dsn: str, address: str, domain: Domain, unique: Callable[[str], str]
 ) -> AsyncIterator[CaseSetup]:
     name, errors = unique("codes"), getattr(request, "param", None)
-    async with casebook(dsn, address, name, _registry(name, domain, errors)) as book:
-        yield book
+    async with case_setup(dsn, address, name, _registry(name, domain, errors)) as setup:
+        yield setup
 
 
 def catching(key: str, message: str, domain: str, code: str = CODE) -> bytes:
@@ -115,135 +115,135 @@ def catching(key: str, message: str, domain: str, code: str = CODE) -> bytes:
     )
 
 
-async def _stopped(book: CaseSetup, job: Job, *, kind: str = "PermanentBusiness", code: str = CODE) -> str:
+async def _stopped(setup: CaseSetup, job: Job, *, kind: str = "PermanentBusiness", code: str = CODE) -> str:
     """The words with which a job was stopped for a person, wherever people look: there are the same ones."""
-    frame = await book.frame(job)
-    (entry_id,) = book.entries
-    (raised,) = await book.events(entry_id, Kind.INCIDENT_RAISED)
-    (wait,) = await book.waits(entry_id)
+    frame = await setup.frame(job)
+    (entry_id,) = setup.entries
+    (raised,) = await setup.events(entry_id, Kind.INCIDENT_RAISED)
+    (wait,) = await setup.waits(entry_id)
 
     assert (frame.state, frame.fail_class, frame.fail_code) == ("incident", kind, code)
-    assert (await book.status(entry_id), wait.kind) == ("parked", Wait.INCIDENT)
+    assert (await setup.status(entry_id), wait.kind) == ("parked", Wait.INCIDENT)
     assert (raised.detail["class"], raised.detail["code"]) == (kind, code)
     assert raised.detail["text"] == frame.fail_text
-    (told,) = [(retries, message) for key, retries, message in book.engine.failures if key == job.key]
+    (told,) = [(retries, message) for key, retries, message in setup.engine.failures if key == job.key]
     assert told[0] == 0
     assert f"{kind} {code}: {frame.fail_text}" in told[1]
     return str(frame.fail_text)
 
 
-async def test_a_code_that_nothing_catches_is_an_incident_at_once(book: CaseSetup, domain: Domain) -> None:
-    await book.start(line, "book")
-    job = await book.serve("book")
+async def test_a_code_that_nothing_catches_is_an_incident_at_once(setup: CaseSetup, domain: Domain) -> None:
+    await setup.start(line, "book")
+    job = await setup.serve("book")
 
-    assert await _stopped(book, job) == f"the policy lapsed in May; {SENTENCE}"
+    assert await _stopped(setup, job) == f"the policy lapsed in May; {SENTENCE}"
     assert len(domain.runs) == 1
 
 
-async def test_a_code_that_the_model_spells_otherwise_is_an_incident(book: CaseSetup) -> None:
-    await book.start(catching, code="policy-lapse")
-    job = await book.serve("book")
+async def test_a_code_that_the_model_spells_otherwise_is_an_incident(setup: CaseSetup) -> None:
+    await setup.start(catching, code="policy-lapse")
+    job = await setup.serve("book")
 
-    assert await _stopped(book, job) == f"the policy lapsed in May; {SENTENCE}"
+    assert await _stopped(setup, job) == f"the policy lapsed in May; {SENTENCE}"
 
 
-async def test_a_code_that_the_model_catches_goes_its_way(book: CaseSetup) -> None:
-    entry_id = await book.start(catching)
-    job = await book.serve("book")
-    await book.serve(FIRED, "help", COMPLETE)
+async def test_a_code_that_the_model_catches_goes_its_way(setup: CaseSetup) -> None:
+    entry_id = await setup.start(catching)
+    job = await setup.serve("book")
+    await setup.serve(FIRED, "help", COMPLETE)
 
-    frame = await book.frame(job)
+    frame = await setup.frame(job)
     assert (frame.state, frame.outcome, frame.error_code) == ("completed", "bpmn_error", CODE)
-    assert await book.status(entry_id) == "completed"
-    assert await book.events(entry_id, Kind.INCIDENT_RAISED) == []
+    assert await setup.status(entry_id) == "completed"
+    assert await setup.events(entry_id, Kind.INCIDENT_RAISED) == []
 
 
-async def test_a_held_code_is_released_like_any_other_frame(book: CaseSetup, domain: Domain, engine: str) -> None:
-    entry_id = await book.start(line, "book")
-    job = await book.serve("book")
+async def test_a_held_code_is_released_like_any_other_frame(setup: CaseSetup, domain: Domain, engine: str) -> None:
+    entry_id = await setup.start(line, "book")
+    job = await setup.serve("book")
     domain.code = None
 
-    releases = Releases(book.frames, Histories(book.database, engine_id=book.engine.engine_id), book.engine)
+    releases = Releases(setup.frames, Histories(setup.database, engine_id=setup.engine.engine_id), setup.engine)
     answer = await releases.release(Release(job.key, by="ann", reason="the policy was renewed", retries=1))
 
     assert answer.done
-    assert await book.waits(entry_id) == []
+    assert await setup.waits(entry_id) == []
     if engine != "zeebe":  # there the incident's key is not told over gRPC, so a person resolves it
-        await book.serve("book", COMPLETE)
-        assert await book.status(entry_id) == "completed"
+        await setup.serve("book", COMPLETE)
+        assert await setup.status(entry_id) == "completed"
 
 
-@pytest.mark.parametrize("book", [(), ("another",)], indirect=True)
+@pytest.mark.parametrize("setup", [(), ("another",)], indirect=True)
 async def test_a_code_that_the_verb_does_not_declare_is_an_incident_though_the_model_catches_it(
-    book: CaseSetup,
+    setup: CaseSetup,
 ) -> None:
-    await book.start(catching)
-    job = await book.serve("book")
+    await setup.start(catching)
+    job = await setup.serve("book")
 
-    words = await _stopped(book, job, kind="PermanentContract", code="ErrorUndeclared")
+    words = await _stopped(setup, job, kind="PermanentContract", code="ErrorUndeclared")
     assert f"ended with the code {CODE}, which is not in its errors=" in words
 
 
-@pytest.mark.parametrize("book", [(CODE,)], indirect=True)
-async def test_a_code_that_the_verb_declares_is_thrown(book: CaseSetup) -> None:
-    await book.start(catching)
-    job = await book.serve("book")
+@pytest.mark.parametrize("setup", [(CODE,)], indirect=True)
+async def test_a_code_that_the_verb_declares_is_thrown(setup: CaseSetup) -> None:
+    await setup.start(catching)
+    job = await setup.serve("book")
 
-    assert (await book.frame(job)).outcome == "bpmn_error"
+    assert (await setup.frame(job)).outcome == "bpmn_error"
 
 
 async def test_a_worker_that_died_before_it_told_the_engine_is_told_again_and_runs_nothing(
-    book: CaseSetup, domain: Domain
+    setup: CaseSetup, domain: Domain
 ) -> None:
-    await book.start(line, "book")
-    job = await book.take("book", timeout_ms=1000)
-    await crash(book, job, Point.FAILED)
-    assert book.engine.failures == []
+    await setup.start(line, "book")
+    job = await setup.take("book", timeout_ms=1000)
+    await crash(setup, job, Point.FAILED)
+    assert setup.engine.failures == []
 
-    if isinstance(book.engine, ToldInline):
-        book.engine.time_out(job.key)
-    again = await book.serve("book")
+    if isinstance(setup.engine, ToldInline):
+        setup.engine.time_out(job.key)
+    again = await setup.serve("book")
 
     assert again.key == job.key
-    assert await _stopped(book, job) == f"the policy lapsed in May; {SENTENCE}"
+    assert await _stopped(setup, job) == f"the policy lapsed in May; {SENTENCE}"
     assert len(domain.runs) == 1
 
 
-async def test_a_case_is_judged_by_the_version_it_runs_on(book: CaseSetup) -> None:
-    await book.start(line, "book")
-    await book.deploy(catching)
-    job = await book.serve("book")
+async def test_a_case_is_judged_by_the_version_it_runs_on(setup: CaseSetup) -> None:
+    await setup.start(line, "book")
+    await setup.deploy(catching)
+    job = await setup.serve("book")
 
-    assert await _stopped(book, job) == f"the policy lapsed in May; {SENTENCE}"
+    assert await _stopped(setup, job) == f"the policy lapsed in May; {SENTENCE}"
 
-    later = await book.ask("later")
-    await book.dispatcher.drain()
-    thrown = await book.serve("book")
-    assert (await book.frame(thrown)).outcome == "bpmn_error"
-    assert await book.status(later) != "parked"
+    later = await setup.ask("later")
+    await setup.dispatcher.drain()
+    thrown = await setup.serve("book")
+    assert (await setup.frame(thrown)).outcome == "bpmn_error"
+    assert await setup.status(later) != "parked"
 
 
-async def test_a_deployment_from_before_codes_were_kept_is_read_from_its_bytes(book: CaseSetup) -> None:
-    await book.deploy(catching)
-    await book.database.execute("UPDATE verbworker.process_deployment SET catches = NULL")
-    await book.ask()
-    await book.dispatcher.drain()
+async def test_a_deployment_from_before_codes_were_kept_is_read_from_its_bytes(setup: CaseSetup) -> None:
+    await setup.deploy(catching)
+    await setup.database.execute("UPDATE verbworker.process_deployment SET catches = NULL")
+    await setup.ask()
+    await setup.dispatcher.drain()
 
-    thrown = await book.serve("book")
-    assert (await book.frame(thrown)).outcome == "bpmn_error"
+    thrown = await setup.serve("book")
+    assert (await setup.frame(thrown)).outcome == "bpmn_error"
 
 
 async def test_a_model_that_somebody_else_deployed_is_asked_of_the_engine_or_not_trusted(
-    book: CaseSetup, engine: str
+    setup: CaseSetup, engine: str
 ) -> None:
-    woven = weave(catching(book.workflow.process, book.message, book.domain), book.registry)
-    await book.engine.deploy([Resource("case.bpmn", woven.content)])
-    await book.ask()
-    await book.dispatcher.drain()
-    job = await book.serve("book")
+    woven = weave(catching(setup.workflow.process, setup.message, setup.domain), setup.registry)
+    await setup.engine.deploy([Resource("case.bpmn", woven.content)])
+    await setup.ask()
+    await setup.dispatcher.drain()
+    job = await setup.serve("book")
 
     if engine == "zeebe":
-        words = await _stopped(book, job)
+        words = await _stopped(setup, job)
         assert f"definition {job.process_definition_key} is not on record here; deploy it by verbworker deploy" in words
     else:
-        assert (await book.frame(job)).outcome == "bpmn_error"
+        assert (await setup.frame(job)).outcome == "bpmn_error"

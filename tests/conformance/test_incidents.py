@@ -1,6 +1,7 @@
 """Incidents and waits on every engine: by its own state, by search, or refused where it cannot know."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -29,20 +30,26 @@ async def test_a_broker_without_search_offers_none_by_any_of_its_searches(broker
 
 
 @pytest.mark.zeebe
-async def test_an_incident_without_a_job_is_resolved_by_its_key(broker: Gateway) -> None:
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
+    broker: Gateway, transport: Literal["grpc", "rest"]
+) -> None:
+    assert isinstance(broker, Broker)
     drawing = without_a_way()
-    drawing.process = "incident-without-a-job"
+    drawing.process = f"incident-without-a-job-{transport}"
     model = (
         drawing.xml()
-        .replace(b'type="decide"', b'type="incident.decide"')
-        .replace(b'type="left"', b'type="incident.left"')
+        .replace(b'type="decide"', f'type="{transport}.decide"'.encode())
+        .replace(b'type="left"', f'type="{transport}.left"'.encode())
     )
-    async with ZeebeEngine(GatewayAddress(broker.address), engine_id="x") as engine:
+    address = GatewayAddress(broker.address, rest_url=f"http://{broker.rest_address}", transport=transport)
+    async with ZeebeEngine(address, engine_id="x") as engine:
         await engine.deploy([Resource("p.bpmn", model)])
         await engine.start(Start(drawing.process, {}))
-        (job,) = await engine.activate(Ask("incident.decide", "tests", 60_000, ()), 1, 10_000)
+        (job,) = await engine.activate(Ask(f"{transport}.decide", "tests", 60_000, ()), 1, 10_000)
         await engine.complete(job.key, {"orch_way": False})
         await asyncio.sleep(0.5)  # the incident is raised after the answer
+        await engine.set_flags(job.process_instance_key, {"orch_way": True})
         for key in range(job.key + 1, job.key + _KEYS):
             try:
                 await engine.resolve_incident(key)
@@ -51,7 +58,12 @@ async def test_an_incident_without_a_job_is_resolved_by_its_key(broker: Gateway)
             break
         else:
             raise AssertionError("no incident among the next keys")
+        (following,) = await engine.activate(Ask(f"{transport}.left", "tests", 60_000, ("orch_way",)), 1, 10_000)
         await engine.cancel(job.process_instance_key)
+        with pytest.raises(JobGone):
+            await engine.set_flags(job.process_instance_key, {"orch_way": False})
+
+    assert following.variables == {"orch_way": True}
 
 
 async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
@@ -69,6 +81,11 @@ async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
     assert [wait.type for wait in await engine.waits(one)] == ["EXCLUSIVE_GATEWAY"]
     await engine.cancel(one)
     assert (await engine.waits(one), len(await engine.incidents())) == ([], 1)
+    await engine.set_flags(other, {"orch_way": True})
+    await engine.resolve_incident(every[1].incident_key)
+    assert [job.type for job in await engine.activate(Ask("left", "tests", 60_000, ()), 1, 1_000)] == ["left"]
+    with pytest.raises(JobGone):
+        await engine.set_flags(one, {"orch_way": True})
 
 
 async def test_each_message_that_a_token_waits_for_is_a_wait() -> None:

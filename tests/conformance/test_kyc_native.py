@@ -45,7 +45,7 @@ async def cancelled(world: World) -> tuple[Status, list[tuple[str, ...]]]:
     await world.send(entry_id)
     await world.waiting(entry_id, Wait.HUMAN_GATE)
     async with world.new_engine() as engine:
-        cancelling = Cancellation(world.database, world.office.dispatches, engine)
+        cancelling = Cancellation(world.database, world.resources.dispatches, engine)
         await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="the customer left")
     return (await world.ended(entry_id)).status, await _told(world, entry_id)
 

@@ -68,7 +68,7 @@ async def test_the_payload_survives_six_steps_and_a_person(world: World) -> None
     assert (data["reviewer"], data["review"]["decision"], data["review"]["by"]) == ("review-desk", "approved", "ada")
 
 
-async def test_the_hash_holds_at_every_crossing(world: World) -> None:
+async def test_the_hash_holds_at_every_boundary(world: World) -> None:
     async with world.working():
         entry_id = await approved(world)
 
@@ -175,8 +175,8 @@ async def test_the_user_sees_one_step_in_their_own_words(world: World) -> None:
     caller = Caller(TENANT, "ann", request_key=uuid4().hex)
     asked = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
     async with world.working():
-        entry = await world.office.router.invoke(asked, caller=caller)
-        again = await world.office.router.invoke(asked, caller=caller)
+        entry = await world.resources.router.invoke(asked, caller=caller)
+        again = await world.resources.router.invoke(asked, caller=caller)
 
     assert entry.sentence == "Open KYC case for Allianz GmbH"
     assert (entry.status, entry.invocation) == (Status.EXECUTING, asked)
@@ -228,7 +228,7 @@ async def test_the_step_completes_with_a_full_audit(world: World) -> None:
     assert sorted(await world.done(entry_id)) == sorted(STEPS)
     kinds = await world.kinds(entry_id)
     assert (kinds[0], kinds[-1]) == ("DurableTaskStarted", "ExecutionResult")
-    verified = await world.office.runbook.verify(TENANT, entry_id)
+    verified = await world.resources.runbook.verify(TENANT, entry_id)
     assert (verified.events, dict(verified.broken)) == (len(kinds), {})
 
 
@@ -255,7 +255,7 @@ async def test_a_direct_verb_looks_the_same(world: World, monkeypatch: pytest.Mo
     caller = Caller(TENANT, "ann")
     asked = '(kyc.create-case-record :entity "Allianz GmbH" :case-type "onboarding")'
 
-    direct = await world.office.router.invoke(asked, caller=caller)
+    direct = await world.resources.router.invoke(asked, caller=caller)
     async with world.working():
         durable = await world.entry(await approved(world))
 

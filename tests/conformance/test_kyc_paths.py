@@ -64,7 +64,7 @@ async def test_a_rejected_case_is_undone_youngest_step_first(world: World) -> No
     case = await world.case(entry_id)
     assert (case["decision"], case["closed_at"] is not None) == ("rejected", True)
     assert await withdrawn(world, entry_id) == [True, True]
-    assert dict((await world.office.runbook.verify(TENANT, entry_id)).broken) == {}
+    assert dict((await world.resources.runbook.verify(TENANT, entry_id)).broken) == {}
 
 
 async def test_a_second_decision_is_refused_with_who_and_when(world: World) -> None:
@@ -93,7 +93,7 @@ async def test_a_sanctions_hit_ends_the_wait_for_documents_and_undoes_the_case(
 
     assert entry.status is Status.FAILED
     assert await world.undone(entry_id) == UNDONE
-    assert await world.office.runbook.waits(entry_id) == []
+    assert await world.resources.runbook.waits(entry_id) == []
     assert (await world.case(entry_id))["closed_at"] is not None
 
 
@@ -243,7 +243,7 @@ async def test_a_case_that_is_cancelled_while_it_waits_stops_and_keeps_what_was_
         entry_id = await at_review(world)
         key = await world.instance_key(entry_id)
         async with world.new_engine() as engine:
-            cancelling = Cancellation(world.database, world.office.dispatches, engine)
+            cancelling = Cancellation(world.database, world.resources.dispatches, engine)
             entry = await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="the customer left")
             is_alive = await engine.alive(key)
         with pytest.raises(RequestConflict):
@@ -272,7 +272,7 @@ async def test_a_hit_beside_a_request_that_is_just_being_sent_leaves_nothing_ope
     assert len(cases) == len(names)
     assert [row for row in cases if row["closed_at"] is None] == []
     assert [row for row in requests if row["withdrawn_at"] is None] == []
-    assert dict((await world.office.runbook.verify(TENANT)).broken) == {}
+    assert dict((await world.resources.runbook.verify(TENANT)).broken) == {}
 
 
 async def test_a_request_that_is_finished_after_the_hit_is_undone_too(world: World, provider: Provider) -> None:

@@ -14,6 +14,7 @@ from verbworker.engine.protocol import Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
+from verbworker.work.jobs.lease_tokens import redeliver
 
 ON = GATEWAYS
 
@@ -75,3 +76,15 @@ async def test_a_business_id_starts_the_process_on_every_version(bench: Bench) -
     started = await bench.engine.start(Start(bench.process, {}, business_id="entry-1"))
 
     assert (await bench.take()).process_instance_key == started.instance_key
+
+
+async def test_the_shortest_timeout_has_a_job_delivered_again(bench: Bench, gateway: Gateway) -> None:
+    """What `redeliver` does to a leased job; 8.10 was recorded to accept it without a token."""
+    job = await bench.running(sequence(bench.process, bench.job_type))
+    await redeliver(bench.engine, job.key)
+    gateway.advance(2)
+
+    again = await bench.take()
+
+    assert (again.key, again.retries) == (job.key, job.retries)
+    await bench.engine.complete(again.key, {})

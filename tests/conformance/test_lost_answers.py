@@ -153,7 +153,7 @@ async def verify(world: LostWorld, entry_id: UUID, call: str) -> None:
     assert await world.effects() == ({} if is_cancelled else {"book": 1, "help": 1})
     assert await world.count("gate_decision") == (0 if is_cancelled else 1)
     assert await world.count("inbox_message") == (0 if is_cancelled else 2)
-    assert (await world.office.runbook.verify(TENANT)).broken == {}
+    assert (await world.resources.runbook.verify(TENANT)).broken == {}
     assert await world.left() == {}
 
 
@@ -227,7 +227,7 @@ async def test_a_commit_whose_answer_is_lost_changes_nothing(
 
 async def damage(world: LostWorld, call: str) -> dict[str, object]:
     """What a case leaves behind that does not come out as it must."""
-    world.patience = 1.5
+    world.timeout = 1.5
     with pytest.raises(AssertionError, match="left behind"):
         await play(world, call)
     return await world.left()

@@ -36,12 +36,12 @@ from verbworker.work.messages.ingress import ImmediateDelivery
 ON = ("embedded", "zeebe", "zeebe-rest")
 
 KEY = "case-1"
-PATIENCE_MS = 15_000
+TIMEOUT_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One process that waits for a message, and the post office in front of it."""
+    """One process that waits for a message, and the delivery in front of it."""
 
     engine: Engine
     database: Database
@@ -51,7 +51,7 @@ class Post:
     inbox: Inbox
     letters: DeadLetters
     message_delivery: MessageDelivery
-    counter: ImmediateDelivery
+    immediate: ImmediateDelivery
 
     async def begin(self, key: str) -> Begun:
         """Start a case that waits under a key."""
@@ -92,7 +92,7 @@ class Post:
             states = {row["state"] for row in rows}
         return states
 
-    async def job(self, wait_ms: int = PATIENCE_MS) -> Job | None:
+    async def job(self, wait_ms: int = TIMEOUT_MS) -> Job | None:
         """The task behind the wait, with every variable the engine has."""
         jobs = await self.engine.activate(Ask(self.job_type, "tests", 60_000, ()), 1, wait_ms)
         return jobs[0] if jobs else None
@@ -134,8 +134,8 @@ async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) 
         await engine.deploy([Resource(f"{process}.bpmn", model)])
         inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
         message_delivery = MessageDelivery(registry, inbox, letters, engine)
-        counter = ImmediateDelivery(registry, inbox, letters, engine)
-        yield Post(engine, database, workflow, message, job_type, inbox, letters, message_delivery, counter)
+        immediate = ImmediateDelivery(registry, inbox, letters, engine)
+        yield Post(engine, database, workflow, message, job_type, inbox, letters, message_delivery, immediate)
 
 
 @pytest.fixture
@@ -237,9 +237,9 @@ async def test_a_message_is_handed_over_at_once_where_somebody_waits(post: Post)
     case = await post.begin(KEY)
     # The wait opens a moment after the start was answered; until then its sender tries again, under the same id.
     sent = make_message(message_name=post.message, correlation_key=KEY, tenant_id=TENANT)
-    answer = await post.counter.hand_over(sent, sent_by="tests")
+    answer = await post.immediate.hand_over(sent, sent_by="tests")
     while not answer.is_delivered:
-        answer = await post.counter.hand_over(sent, sent_by="tests")
+        answer = await post.immediate.hand_over(sent, sent_by="tests")
     job = await post.job()
 
     assert job is not None
@@ -251,7 +251,7 @@ async def test_a_message_is_handed_over_at_once_where_somebody_waits(post: Post)
 async def test_a_message_that_nobody_waits_for_now_is_not_handed_over(post: Post) -> None:
     case = await post.prepare(KEY)
     sent = make_message(message_name=post.message, correlation_key=KEY, tenant_id=TENANT)
-    answer = await post.counter.hand_over(sent, sent_by="tests")
+    answer = await post.immediate.hand_over(sent, sent_by="tests")
 
     assert (answer.is_delivered, answer.is_kept) == (False, False)
     assert Kind.CORRELATION_FAILED in await post.kinds(case)

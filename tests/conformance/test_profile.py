@@ -34,13 +34,13 @@ def domain(unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def office() -> VerbRecorder:
+def recorder() -> VerbRecorder:
     return VerbRecorder()
 
 
 @pytest.fixture
-async def rig(dsn: str, gateway: Gateway, domain: str, office: VerbRecorder) -> AsyncIterator[Rig]:
-    async with opened(dsn, gateway.address, profiled_registry(domain, office)) as rig:
+async def rig(dsn: str, gateway: Gateway, domain: str, recorder: VerbRecorder) -> AsyncIterator[Rig]:
+    async with opened(dsn, gateway.address, profiled_registry(domain, recorder)) as rig:
         yield rig
 
 
@@ -49,7 +49,7 @@ async def started(rig: Rig, domain: str, **data: object) -> Begun:
 
 
 @pytest.mark.req("PRX-02", "PRX-06", "PRX-27", "PRX-28", "CPL-14", "TPL-02", "TPL-08", "X-29", "X-30")
-async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domain: str, office: VerbRecorder) -> None:
+async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domain: str, recorder: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     begun = await started(rig, domain, rounds=2)
 
@@ -68,16 +68,16 @@ async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domai
     last = await rig.heard(COMPLETE)
 
     assert last.process_instance_key == begun.instance_key
-    assert [question for question, _, _ in office.questions] == [Question(who="Ada")] * 2
-    assert [key for _, key, _ in office.questions] == keys
-    assert [settlement.model_dump() for settlement in office.settled] == [
+    assert [question for question, _, _ in recorder.questions] == [Question(who="Ada")] * 2
+    assert [key for _, key, _ in recorder.questions] == keys
+    assert [settlement.model_dump() for settlement in recorder.settled] == [
         {"asked": {"reference": "ref-1"}, "rounds": 2},
         {"asked": {"reference": "ref-1"}, "rounds": 1},
     ]
 
 
 async def test_a_job_asks_for_its_profile_once(
-    rig: Rig, domain: str, office: VerbRecorder, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, domain: str, recorder: VerbRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
@@ -88,7 +88,7 @@ async def test_a_job_asks_for_its_profile_once(
     await rig.work(f"{domain}.ask")
 
     assert asked == ["of", "visit"]
-    assert len(office.questions) == 1
+    assert len(recorder.questions) == 1
 
 
 def _count(method: Callable[..., Awaitable[object]], asked: list[str]) -> Callable[..., Awaitable[object]]:
@@ -100,10 +100,10 @@ def _count(method: Callable[..., Awaitable[object]], asked: list[str]) -> Callab
 
 
 @pytest.mark.req("POL-06", "POL-08")
-async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: str, office: VerbRecorder) -> None:
+async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: str, recorder: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
-    office.error = OSError("no answer")
+    recorder.error = OSError("no answer")
 
     job = await rig.work(f"{domain}.ask")
 
@@ -115,11 +115,11 @@ async def test_the_attempts_are_those_of_the_compiled_policy(rig: Rig, domain: s
 
 @pytest.mark.req("POL-06")
 async def test_an_error_that_the_policy_calls_final_is_not_tried_again(
-    rig: Rig, domain: str, office: VerbRecorder
+    rig: Rig, domain: str, recorder: VerbRecorder
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
-    office.error = ZeroDivisionError("never")
+    recorder.error = ZeroDivisionError("never")
 
     job = await rig.work(f"{domain}.ask")
 
@@ -132,11 +132,11 @@ async def test_an_error_that_the_policy_calls_final_is_not_tried_again(
     ("reference", "code"), [(None, "AmeideTemplateMissingPath"), ("", "AmeideTemplateEmpty")], ids=["missing", "empty"]
 )
 async def test_a_wait_whose_key_cannot_be_made_is_an_incident_of_the_task_before_it(
-    rig: Rig, domain: str, office: VerbRecorder, reference: str | None, code: str
+    rig: Rig, domain: str, recorder: VerbRecorder, reference: str | None, code: str
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
-    office.reference = reference
+    recorder.reference = reference
 
     job = await rig.work(f"{domain}.ask")
 
@@ -147,7 +147,7 @@ async def test_a_wait_whose_key_cannot_be_made_is_an_incident_of_the_task_before
 
 @pytest.mark.req("TPL-04", "TPL-09")
 async def test_a_job_whose_idempotency_key_cannot_be_made_never_runs(
-    rig: Rig, domain: str, office: VerbRecorder
+    rig: Rig, domain: str, recorder: VerbRecorder
 ) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain, customer={"name": "Ada"})
@@ -156,11 +156,11 @@ async def test_a_job_whose_idempotency_key_cannot_be_made_never_runs(
 
     frame = await rig.frame(job)
     assert (frame.state, frame.fail_code) == (FrameState.INCIDENT, "AmeideTemplateMissingPath")
-    assert office.questions == []
+    assert recorder.questions == []
 
 
 @pytest.mark.req("PRX-21", "CPL-12")
-async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str, office: VerbRecorder) -> None:
+async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str, recorder: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     await deployed(rig, profiled_model(domain, definition="2", key="later/${process_instance_id}"))
@@ -169,12 +169,12 @@ async def test_an_instance_keeps_the_terms_it_began_under(rig: Rig, domain: str,
     await rig.work(f"{domain}.ask")
     await rig.work(f"{domain}.ask")
 
-    assert sorted(key for _, key, _ in office.questions) == ["asking/7/ask/1", f"later/{begun.instance_key}"]
+    assert sorted(key for _, key, _ in recorder.questions) == ["asking/7/ask/1", f"later/{begun.instance_key}"]
 
 
 @pytest.mark.req("CPL-13")
 async def test_an_instance_that_was_moved_to_another_definition_is_not_gone_on_with(
-    rig: Rig, domain: str, office: VerbRecorder
+    rig: Rig, domain: str, recorder: VerbRecorder
 ) -> None:
     first = await deployed(rig, profiled_model(domain))
     await deployed(rig, profiled_model(domain, definition="2"))
@@ -190,10 +190,10 @@ async def test_an_instance_that_was_moved_to_another_definition_is_not_gone_on_w
 
     frame = await rig.frame(job)
     assert (frame.state, frame.fail_code) == (FrameState.INCIDENT, "AmeideDefinitionMismatch")
-    assert office.questions == []
+    assert recorder.questions == []
 
 
-async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domain: str, office: VerbRecorder) -> None:
+async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domain: str, recorder: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     await rig.database.execute("UPDATE verbworker.process_deployment SET terms_digest = NULL")
@@ -203,17 +203,17 @@ async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domai
 
     frame = await rig.frame(job)
     assert (frame.state, frame.fail_code) == (FrameState.INCIDENT, "TermsUnknown")
-    assert office.questions == []
+    assert recorder.questions == []
 
 
 @pytest.mark.req("TPL-08")
-async def test_a_retry_is_the_same_visit(rig: Rig, domain: str, office: VerbRecorder) -> None:
+async def test_a_retry_is_the_same_visit(rig: Rig, domain: str, recorder: VerbRecorder) -> None:
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
-    office.error = OSError("no answer")
+    recorder.error = OSError("no answer")
     await rig.work(f"{domain}.ask")
-    office.error = None
+    recorder.error = None
 
     await rig.work(f"{domain}.ask")
 
-    assert [(key, attempt) for _, key, attempt in office.questions] == [("asking/7/ask/1", 1), ("asking/7/ask/1", 2)]
+    assert [(key, attempt) for _, key, attempt in recorder.questions] == [("asking/7/ask/1", 1), ("asking/7/ask/1", 2)]

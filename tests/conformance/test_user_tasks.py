@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.case_models import reviews
-from tests.support.casebook import FIRED, GATE, CaseSetup, casebook, working
+from tests.support.case_setup import FIRED, GATE, CaseSetup, case_setup, working
 from tests.support.engine_versions import VersionEngine
 from tests.support.engines import Gateway
 from tests.support.eventually import eventually
@@ -29,11 +29,11 @@ A_DAY = 86_400.0
 
 
 @pytest.fixture
-async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
+async def setup(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     assert isinstance(gateway, VersionEngine)
     url = f"http://{gateway.rest_address}"
-    async with casebook(dsn, gateway.address, unique("task"), rest_url=url) as book:
-        yield book
+    async with case_setup(dsn, gateway.address, unique("task"), rest_url=url) as setup:
+        yield setup
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def tasks(gateway: Gateway) -> TaskList:
     return TaskList(gateway)
 
 
-async def claimed(book: CaseSetup, tasks: TaskList, who: str = "ada", **options: Any) -> HumanGate:
+async def claimed(setup: CaseSetup, tasks: TaskList, who: str = "ada", **options: Any) -> HumanGate:
     """A gate whose task a person has in the task list."""
-    gate = await at_gate(book, reviews, asked=NATIVE, **options)
-    (status, _), _ = await asyncio.gather(tasks.assign(key_of(gate), who), book.serve(ASSIGNING))
+    gate = await at_gate(setup, reviews, asked=NATIVE, **options)
+    (status, _), _ = await asyncio.gather(tasks.assign(key_of(gate), who), setup.serve(ASSIGNING))
     assert status == 204
-    return await gate_of(book, gate.entry_id)
+    return await gate_of(setup, gate.entry_id)
 
 
 def key_of(gate: HumanGate) -> int:
@@ -55,21 +55,21 @@ def key_of(gate: HumanGate) -> int:
     return gate.user_task_key
 
 
-async def finish(book: CaseSetup) -> None:
-    await book.serve("first", "verbworker.complete")
+async def finish(setup: CaseSetup) -> None:
+    await setup.serve("first", "verbworker.complete")
 
 
 # ---- creating -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("WAIT-01", "WAIT-02", "X-42")
-async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(book: CaseSetup, tasks: TaskList) -> None:
+async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(setup: CaseSetup, tasks: TaskList) -> None:
     asked = (
         f'{NATIVE}<zeebe:assignmentDefinition candidateGroups="reviewers,leads" candidateUsers="ann"/>'
         '<zeebe:taskSchedule dueDate="2030-01-31T12:00Z" followUpDate="2030-01-30T12:00Z"/>'
         '<zeebe:priorityDefinition priority="70"/>'
     )
-    gate = await at_gate(book, reviews, asked=asked)
+    gate = await at_gate(setup, reviews, asked=asked)
 
     assert (gate.gate, gate.reason, gate.job_key, gate.decisions) == (
         "review",
@@ -88,50 +88,52 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(book: 
     assert sorted(GateRecord.of(gate).asked.split("; ")) == sorted(
         [*listed.split("; "), "due: 2030-01-31T12:00Z", "follow_up: 2030-01-30T12:00Z", "priority: 70"]
     )
-    assert await book.status(gate.entry_id) == "parked"
+    assert await setup.status(gate.entry_id) == "parked"
     assert tasks.states(key_of(gate)) == ["CREATING", "CREATED"]
 
 
-async def test_a_creating_listener_delivered_twice_opens_one_gate(book: CaseSetup) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    (job,) = book.taken[CREATING]
+async def test_a_creating_listener_delivered_twice_opens_one_gate(setup: CaseSetup) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    (job,) = setup.taken[CREATING]
 
-    await book.deliver(job)
+    await setup.deliver(job)
 
-    assert (await gate_of(book, gate.entry_id)).user_task_key == gate.user_task_key
-    assert (await book.kinds(gate.entry_id)).count("Parked") == 1
+    assert (await gate_of(setup, gate.entry_id)).user_task_key == gate.user_task_key
+    assert (await setup.kinds(gate.entry_id)).count("Parked") == 1
 
 
 # ---- our own decision -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("WAIT-04", "PRX-34")
-async def test_a_decision_here_completes_the_task_once_and_leaves_no_variable(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    decide = Gates(book.database, book.engine).decide(gate.entry_id, "yes", reason="fine", by="ada", tenant_id=TENANT)
+async def test_a_decision_here_completes_the_task_once_and_leaves_no_variable(
+    setup: CaseSetup, tasks: TaskList
+) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    decide = Gates(setup.database, setup.engine).decide(gate.entry_id, "yes", reason="fine", by="ada", tenant_id=TENANT)
 
-    decided, _ = await asyncio.gather(decide, book.serve(COMPLETING))
-    await finish(book)
+    decided, _ = await asyncio.gather(decide, setup.serve(COMPLETING))
+    await finish(setup)
 
     assert decided.verdict is not None
     assert (decided.verdict.answer, decided.closed_as) == ("completed", "decided")
     assert tasks.states(key_of(gate)) == ["CREATING", "CREATED", "COMPLETING", "COMPLETED"]
-    assert set(tasks.variables(await book.instance_key(gate.entry_id))) <= CONTRACT
-    assert await GateRelay(book.database, book.engine).drain() == 0
-    assert await book.status(gate.entry_id) == "completed"
+    assert set(tasks.variables(await setup.instance_key(gate.entry_id))) <= CONTRACT
+    assert await GateRelay(setup.database, setup.engine).drain() == 0
+    assert await setup.status(gate.entry_id) == "completed"
 
 
 async def test_a_decision_without_an_engine_is_told_by_the_relay_until_the_engine_has_it(
-    book: CaseSetup, tasks: TaskList
+    setup: CaseSetup, tasks: TaskList
 ) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    await Gates(book.database).decide(gate.entry_id, "no", by="ada", tenant_id=TENANT)
-    assert (await gate_of(book, gate.entry_id)).closed_as == "decided"
-    relay = GateRelay(book.database, book.engine)
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    await Gates(setup.database).decide(gate.entry_id, "no", by="ada", tenant_id=TENANT)
+    assert (await gate_of(setup, gate.entry_id)).closed_as == "decided"
+    relay = GateRelay(setup.database, setup.engine)
 
-    told, _ = await asyncio.gather(relay.drain(), book.serve(COMPLETING))
+    told, _ = await asyncio.gather(relay.drain(), setup.serve(COMPLETING))
 
-    verdict = (await gate_of(book, gate.entry_id)).verdict
+    verdict = (await gate_of(setup, gate.entry_id)).verdict
     assert verdict is not None
     assert (told, verdict.answer, await relay.drain()) == (1, "completed", 0)
 
@@ -141,16 +143,16 @@ async def test_a_decision_without_an_engine_is_told_by_the_relay_until_the_engin
 
 @pytest.mark.req("WAIT-03", "WAIT-04")
 async def test_a_decision_of_the_task_list_is_kept_with_who_made_it_and_leaves_no_variable(
-    book: CaseSetup, tasks: TaskList
+    setup: CaseSetup, tasks: TaskList
 ) -> None:
-    gate = await claimed(book, tasks)
+    gate = await claimed(setup, tasks)
     sent = {"decision": "yes", "reason": "seen it", "comment": "and more", "orch_first": True, "domain_payload": "{}"}
 
-    (status, _), _ = await asyncio.gather(tasks.complete(key_of(gate), **sent), book.serve(COMPLETING))
-    before = tasks.variables(await book.instance_key(gate.entry_id))
-    await finish(book)
+    (status, _), _ = await asyncio.gather(tasks.complete(key_of(gate), **sent), setup.serve(COMPLETING))
+    before = tasks.variables(await setup.instance_key(gate.entry_id))
+    await finish(setup)
 
-    made = await gate_of(book, gate.entry_id)
+    made = await gate_of(setup, gate.entry_id)
     assert made.verdict is not None
     assert status == 204
     assert (made.verdict.decision, made.verdict.reason, made.verdict.by) == ("yes", "seen it", "ada")
@@ -158,9 +160,9 @@ async def test_a_decision_of_the_task_list_is_kept_with_who_made_it_and_leaves_n
     assert set(before) <= CONTRACT
     assert before["orch_first"] == "false"
     assert before["domain_payload"] != '"{}"'
-    assert await GateRelay(book.database, book.engine).drain() == 0
+    assert await GateRelay(setup.database, setup.engine).drain() == 0
     told = ["DurableTaskStarted", "Parked", "GateClaimed", "GateDecided", "Resumed", "StepCompleted", "ExecutionResult"]
-    assert await book.kinds(gate.entry_id) == told
+    assert await setup.kinds(gate.entry_id) == told
 
 
 @pytest.mark.parametrize(
@@ -175,58 +177,58 @@ async def test_a_decision_of_the_task_list_is_kept_with_who_made_it_and_leaves_n
     ],
 )
 async def test_what_is_no_decision_of_the_gate_is_denied_with_the_reason_and_can_be_made_good(
-    book: CaseSetup, tasks: TaskList, sent: dict[str, object], words: str
+    setup: CaseSetup, tasks: TaskList, sent: dict[str, object], words: str
 ) -> None:
-    gate = await claimed(book, tasks)
+    gate = await claimed(setup, tasks)
 
-    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), **sent), book.serve(COMPLETING))
-    standing = await gate_of(book, gate.entry_id)
-    (again, _), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="no"), book.serve(COMPLETING))
+    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), **sent), setup.serve(COMPLETING))
+    standing = await gate_of(setup, gate.entry_id)
+    (again, _), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="no"), setup.serve(COMPLETING))
 
     assert status == 409
     assert words in said
     assert (standing.closed_at, standing.verdict) == (None, None)
     assert again == 204
-    assert set(tasks.variables(await book.instance_key(gate.entry_id))) <= CONTRACT
+    assert set(tasks.variables(await setup.instance_key(gate.entry_id))) <= CONTRACT
 
 
-async def test_nobody_decides_a_task_that_nobody_has(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
+async def test_nobody_decides_a_task_that_nobody_has(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
 
-    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="yes"), book.serve(COMPLETING))
+    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="yes"), setup.serve(COMPLETING))
 
     assert status == 409
     assert "assign review to a person first" in said
 
 
-async def test_the_second_decision_is_denied_with_who_made_the_first(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await claimed(book, tasks)
-    await Gates(book.database).decide(gate.entry_id, "no", by="ada", tenant_id=TENANT)
+async def test_the_second_decision_is_denied_with_who_made_the_first(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await claimed(setup, tasks)
+    await Gates(setup.database).decide(gate.entry_id, "no", by="ada", tenant_id=TENANT)
 
-    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="yes"), book.serve(COMPLETING))
-    told, _ = await asyncio.gather(GateRelay(book.database, book.engine).drain(), book.serve(COMPLETING))
+    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="yes"), setup.serve(COMPLETING))
+    told, _ = await asyncio.gather(GateRelay(setup.database, setup.engine).drain(), setup.serve(COMPLETING))
 
-    verdict = (await gate_of(book, gate.entry_id)).verdict
+    verdict = (await gate_of(setup, gate.entry_id)).verdict
     assert verdict is not None
     assert status == 409
     assert "is decided: ada said 'no'" in said
     assert (told, verdict.decision, verdict.answer) == (1, "no", "completed")
 
 
-async def test_a_completing_listener_whose_answer_was_lost_agrees_again(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await claimed(book, tasks)
+async def test_a_completing_listener_whose_answer_was_lost_agrees_again(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await claimed(setup, tasks)
     completing = asyncio.ensure_future(tasks.complete(key_of(gate), decision="yes"))
-    job = await book.take(COMPLETING)
-    complete = book.engine.complete
-    book.engine.complete = _lost  # type: ignore[method-assign]
-    await book.deliver(job)
-    book.engine.complete = complete  # type: ignore[method-assign]
+    job = await setup.take(COMPLETING)
+    complete = setup.engine.complete
+    setup.engine.complete = _lost  # type: ignore[method-assign]
+    await setup.deliver(job)
+    setup.engine.complete = complete  # type: ignore[method-assign]
     assert not completing.done()
 
-    await book.deliver(job)
+    await setup.deliver(job)
 
     assert (await completing)[0] == 204
-    verdict = (await gate_of(book, gate.entry_id)).verdict
+    verdict = (await gate_of(setup, gate.entry_id)).verdict
     assert verdict is not None
     assert (verdict.decision, verdict.answer) == ("yes", "completed")
 
@@ -239,41 +241,43 @@ async def _lost(job_key: int, variables: object, **more: object) -> None:
 
 
 async def test_an_assignment_in_the_task_list_is_a_claim_here_and_a_release_a_release(
-    book: CaseSetup, tasks: TaskList
+    setup: CaseSetup, tasks: TaskList
 ) -> None:
-    gate = await claimed(book, tasks)
+    gate = await claimed(setup, tasks)
     with pytest.raises(RequestConflict, match="is claimed by ada"):
-        await Gates(book.database).claim(gate.entry_id, "bob", TENANT)
+        await Gates(setup.database).claim(gate.entry_id, "bob", TENANT)
 
-    (status, _), _ = await asyncio.gather(tasks.unassign(key_of(gate)), book.serve(ASSIGNING))
+    (status, _), _ = await asyncio.gather(tasks.unassign(key_of(gate)), setup.serve(ASSIGNING))
 
-    released = await gate_of(book, gate.entry_id)
-    events = await book.events(gate.entry_id, Kind.GATE_CLAIMED, Kind.GATE_RELEASED)
+    released = await gate_of(setup, gate.entry_id)
+    events = await setup.events(gate.entry_id, Kind.GATE_CLAIMED, Kind.GATE_RELEASED)
     assert (gate.claimed_by, status, released.claimed_by) == ("ada", 204, None)
     assert [event.detail["by"] for event in events] == ["ada", "the task list"]
 
 
-async def test_a_claim_here_is_an_assignment_in_the_engine_and_a_release_none(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    people, relay = Gates(book.database), GateRelay(book.database, book.engine)
+async def test_a_claim_here_is_an_assignment_in_the_engine_and_a_release_none(
+    setup: CaseSetup, tasks: TaskList
+) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    people, relay = Gates(setup.database), GateRelay(setup.database, setup.engine)
 
     await people.claim(gate.entry_id, "bob", TENANT)
-    await asyncio.gather(relay.drain(), book.serve(ASSIGNING))
+    await asyncio.gather(relay.drain(), setup.serve(ASSIGNING))
     had = tasks.assignee(key_of(gate))
     await people.release(gate.entry_id, "bob", TENANT)
-    await asyncio.gather(relay.drain(), book.serve(ASSIGNING))
+    await asyncio.gather(relay.drain(), setup.serve(ASSIGNING))
 
     assert (had, tasks.assignee(key_of(gate))) == ("bob", "")
     assert await relay.drain() == 0
-    assert len(await book.events(gate.entry_id, Kind.GATE_CLAIMED, Kind.GATE_RELEASED)) == 2
+    assert len(await setup.events(gate.entry_id, Kind.GATE_CLAIMED, Kind.GATE_RELEASED)) == 2
 
 
-async def test_an_assignment_of_a_task_that_was_just_claimed_here_is_denied(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    await Gates(book.database).claim(gate.entry_id, "bob", TENANT)
+async def test_an_assignment_of_a_task_that_was_just_claimed_here_is_denied(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    await Gates(setup.database).claim(gate.entry_id, "bob", TENANT)
 
-    (status, said), _ = await asyncio.gather(tasks.assign(key_of(gate), "ada"), book.serve(ASSIGNING))
-    await asyncio.gather(GateRelay(book.database, book.engine).drain(), book.serve(ASSIGNING))
+    (status, said), _ = await asyncio.gather(tasks.assign(key_of(gate), "ada"), setup.serve(ASSIGNING))
+    await asyncio.gather(GateRelay(setup.database, setup.engine).drain(), setup.serve(ASSIGNING))
 
     assert status == 409
     assert "is claimed by bob" in said
@@ -283,53 +287,53 @@ async def test_an_assignment_of_a_task_that_was_just_claimed_here_is_denied(book
 # ---- canceling ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_cancelled_instance_closes_its_gate(book: CaseSetup, tasks: TaskList) -> None:
-    gate = await at_gate(book, reviews, asked=NATIVE)
-    await book.engine.cancel(await book.instance_key(gate.entry_id))
+async def test_a_cancelled_instance_closes_its_gate(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await at_gate(setup, reviews, asked=NATIVE)
+    await setup.engine.cancel(await setup.instance_key(gate.entry_id))
 
-    await book.serve(CANCELING)
-    await book.until_gone(await book.instance_key(gate.entry_id))
+    await setup.serve(CANCELING)
+    await setup.until_gone(await setup.instance_key(gate.entry_id))
 
-    closed = await gate_of(book, gate.entry_id)
+    closed = await gate_of(setup, gate.entry_id)
     assert closed.closed_as == "canceled"
     with pytest.raises(RequestConflict, match="the process withdrew it"):
-        await Gates(book.database).decide(gate.entry_id, "yes", by="ada", tenant_id=TENANT)
+        await Gates(setup.database).decide(gate.entry_id, "yes", by="ada", tenant_id=TENANT)
 
 
 @pytest.mark.parametrize("interrupting", [True, False])
 async def test_a_boundary_timer_on_a_native_task_tells_the_same_story_as_on_a_job(
-    book: CaseSetup, gateway: Gateway, interrupting: bool
+    setup: CaseSetup, gateway: Gateway, interrupting: bool
 ) -> None:
     told = []
     for asked, opens in (("", GATE), (NATIVE, CREATING)):
-        entry_id = await book.start(reviews, asked=asked, interrupting=interrupting)
-        await book.serve(opens)
+        entry_id = await setup.start(reviews, asked=asked, interrupting=interrupting)
+        await setup.serve(opens)
         gateway.advance(A_DAY)
         if interrupting and asked:
-            await book.serve(CANCELING)
-        await book.serve(FIRED, "second")
-        gate = await gate_of(book, entry_id)
-        told.append((gate.closed_as, await book.kinds(entry_id), [gate.reason, *await book.reasons(entry_id)]))
+            await setup.serve(CANCELING)
+        await setup.serve(FIRED, "second")
+        gate = await gate_of(setup, entry_id)
+        told.append((gate.closed_as, await setup.kinds(entry_id), [gate.reason, *await setup.reasons(entry_id)]))
         if not interrupting:
-            await book.engine.cancel(await book.instance_key(entry_id))
+            await setup.engine.cancel(await setup.instance_key(entry_id))
 
     assert told[0] == told[1]
     assert told[0][0] == ("fired" if interrupting else None)
 
 
-async def test_a_worker_serves_the_whole_life_of_a_task(book: CaseSetup, tasks: TaskList) -> None:
-    async with working(book):
-        entry_id = await book.start(reviews, asked=NATIVE)
+async def test_a_worker_serves_the_whole_life_of_a_task(setup: CaseSetup, tasks: TaskList) -> None:
+    async with working(setup):
+        entry_id = await setup.start(reviews, asked=NATIVE)
 
         async def opened() -> list[HumanGate]:
-            return await Gates(book.database).list(TENANT, entry_id=entry_id)
+            return await Gates(setup.database).list(TENANT, entry_id=entry_id)
 
         (gate,) = await eventually(opened)
-        relay = asyncio.ensure_future(GateRelay(book.database, book.engine, every=0.1).service.run())
-        await Gates(book.database).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
+        relay = asyncio.ensure_future(GateRelay(setup.database, setup.engine, every=0.1).service.run())
+        await Gates(setup.database).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
 
         async def ended() -> bool:
-            return await book.status(entry_id) == "completed"
+            return await setup.status(entry_id) == "completed"
 
         await eventually(ended)
         relay.cancel()

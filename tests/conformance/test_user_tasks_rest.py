@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from tests.support.case_models import reviews
-from tests.support.casebook import CaseSetup, casebook
+from tests.support.case_setup import CaseSetup, case_setup
 from tests.support.engines import Gateway
 from tests.support.http import ask
 from tests.support.native_tasks import CONTRACT, NATIVE, gate_of
@@ -38,22 +38,22 @@ def broker(gateway: Gateway) -> Broker:
 
 
 @pytest.fixture
-async def book(dsn: str, broker: Broker, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
+async def setup(dsn: str, broker: Broker, unique: Callable[[str], str]) -> AsyncIterator[CaseSetup]:
     url = f"http://{broker.rest_address}"
-    async with casebook(dsn, broker.address, unique("task"), rest_url=url) as book:
-        yield book
+    async with case_setup(dsn, broker.address, unique("task"), rest_url=url) as setup:
+        yield setup
 
 
-async def waiting(book: CaseSetup, broker: Broker) -> tuple[UUID, int]:
+async def waiting(setup: CaseSetup, broker: Broker) -> tuple[UUID, int]:
     """A case at its native task: its entry, and the task's key. The mapping is woven, the listeners are left out."""
-    authored = reviews(book.workflow.process, book.message, book.domain, asked=NATIVE)
-    woven = weave(authored, book.registry)
-    (deployed,) = await book.engine.deploy([Resource("case.bpmn", _TASK_LISTENERS.sub(b"", woven.content))])
+    authored = reviews(setup.workflow.process, setup.message, setup.domain, asked=NATIVE)
+    woven = weave(authored, setup.registry)
+    (deployed,) = await setup.engine.deploy([Resource("case.bpmn", _TASK_LISTENERS.sub(b"", woven.content))])
     digest = sha256(authored).digest()
-    await book.deployments.record(deployed, woven, resource="case.bpmn", authored_sha256=digest, by="tests")
-    entry_id = await book.ask()
-    await book.dispatcher.drain()
-    key = await asyncio.to_thread(_find_task, broker, await book.instance_key(entry_id))
+    await setup.deployments.record(deployed, woven, resource="case.bpmn", authored_sha256=digest, by="tests")
+    entry_id = await setup.ask()
+    await setup.dispatcher.drain()
+    key = await asyncio.to_thread(_find_task, broker, await setup.instance_key(entry_id))
     return entry_id, key
 
 
@@ -66,78 +66,78 @@ def _find_task(broker: Broker, instance_key: int) -> int:
     raise LookupError("no task among the next keys")
 
 
-async def open_gate(book: CaseSetup, entry_id: UUID, key: int) -> None:
+async def open_gate(setup: CaseSetup, entry_id: UUID, key: int) -> None:
     """What the creating listener does where there is one."""
-    place = TENANT, entry_id, await book.uid(entry_id), book.engine.engine_id, await book.instance_key(entry_id)
+    place = TENANT, entry_id, await setup.uid(entry_id), setup.engine.engine_id, await setup.instance_key(entry_id)
     token = ParkedToken(*place, key, "review", Wait.HUMAN_GATE, "Awaiting reviewer", gate="review")
-    async with book.database.transaction() as connection:
-        token_id, _ = await book.runbook.park_in(connection, token)
-        await GateStore(book.database).name_task_in(connection, token_id, key)
+    async with setup.database.transaction() as connection:
+        token_id, _ = await setup.runbook.park_in(connection, token)
+        await GateStore(setup.database).name_task_in(connection, token_id, key)
 
 
 @pytest.mark.req("WAIT-04", "PRX-34")
-async def test_a_decision_completes_the_task_of_a_real_broker_over_rest(book: CaseSetup, broker: Broker) -> None:
-    entry_id, key = await waiting(book, broker)
-    await open_gate(book, entry_id, key)
+async def test_a_decision_completes_the_task_of_a_real_broker_over_rest(setup: CaseSetup, broker: Broker) -> None:
+    entry_id, key = await waiting(setup, broker)
+    await open_gate(setup, entry_id, key)
 
-    decided = await Gates(book.database, book.engine).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
-    await book.serve("first", "verbworker.complete")
+    decided = await Gates(setup.database, setup.engine).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
+    await setup.serve("first", "verbworker.complete")
 
     assert decided.verdict is not None
     assert decided.verdict.answer == "completed"
-    assert await book.status(entry_id) == "completed"
-    assert await GateRelay(book.database, book.engine).drain() == 0
-    assert isinstance(book.engine, UserTasks)
+    assert await setup.status(entry_id) == "completed"
+    assert await GateRelay(setup.database, setup.engine).drain() == 0
+    assert isinstance(setup.engine, UserTasks)
     with pytest.raises(JobGone):
-        await book.engine.complete_user_task(key)
+        await setup.engine.complete_user_task(key)
 
 
 async def test_a_decision_for_a_task_that_is_gone_is_told_once_and_came_too_late(
-    book: CaseSetup, broker: Broker
+    setup: CaseSetup, broker: Broker
 ) -> None:
-    entry_id, key = await waiting(book, broker)
-    await open_gate(book, entry_id, key)
-    assert isinstance(book.engine, UserTasks)
-    await book.engine.complete_user_task(key)
+    entry_id, key = await waiting(setup, broker)
+    await open_gate(setup, entry_id, key)
+    assert isinstance(setup.engine, UserTasks)
+    await setup.engine.complete_user_task(key)
 
-    decided = await Gates(book.database, book.engine).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
+    decided = await Gates(setup.database, setup.engine).decide(entry_id, "yes", by="ada", tenant_id=TENANT)
 
     assert decided.verdict is not None
     assert decided.verdict.answer == "gone"
-    assert (await book.kinds(entry_id))[-1] == "GateGone"
+    assert (await setup.kinds(entry_id))[-1] == "GateGone"
 
 
-async def test_a_claim_is_mirrored_and_another_persons_task_is_not_taken(book: CaseSetup, broker: Broker) -> None:
-    entry_id, key = await waiting(book, broker)
-    await open_gate(book, entry_id, key)
-    people, relay = Gates(book.database), GateRelay(book.database, book.engine)
+async def test_a_claim_is_mirrored_and_another_persons_task_is_not_taken(setup: CaseSetup, broker: Broker) -> None:
+    entry_id, key = await waiting(setup, broker)
+    await open_gate(setup, entry_id, key)
+    people, relay = Gates(setup.database), GateRelay(setup.database, setup.engine)
     await people.claim(entry_id, "ada", TENANT)
     assert await relay.drain() == 1
-    assert isinstance(book.engine, UserTasks)
+    assert isinstance(setup.engine, UserTasks)
 
     with pytest.raises(TaskTaken):
-        await book.engine.assign_user_task(key, "bob")
+        await setup.engine.assign_user_task(key, "bob")
     await people.release(entry_id, "ada", TENANT)
     assert await relay.drain() == 1
-    await book.engine.assign_user_task(key, "bob")
+    await setup.engine.assign_user_task(key, "bob")
     await people.claim(entry_id, "ada", TENANT)
     assert await relay.drain() == 1
 
     # The engine has another person, so the claim is given up, with the reason in the runbook.
-    assert (await gate_of(book, entry_id)).claimed_by is None
-    (*_, released) = await book.events(entry_id)
+    assert (await gate_of(setup, entry_id)).claimed_by is None
+    (*_, released) = await setup.events(entry_id)
     assert released.detail["by"] == "the task list"
     assert "assigned to another person" in released.detail["reason"]
 
 
 @pytest.mark.req("X-42")
-async def test_no_variable_of_a_completion_leaves_the_task(book: CaseSetup, broker: Broker) -> None:
-    _, key = await waiting(book, broker)
+async def test_no_variable_of_a_completion_leaves_the_task(setup: CaseSetup, broker: Broker) -> None:
+    _, key = await waiting(setup, broker)
     sent = {"decision": "yes", "reason": "fine", "comment": "more", "orch_first": True, "domain_payload": "{}"}
     path = f"/v2/user-tasks/{key}/completion"
     status, _ = await asyncio.to_thread(ask, "POST", broker.rest_address, path, {"variables": sent})
 
-    (job,) = await book.engine.activate(Ask(f"{book.domain}.first", "tests", 60_000, ()), 1, 20_000)
+    (job,) = await setup.engine.activate(Ask(f"{setup.domain}.first", "tests", 60_000, ()), 1, 20_000)
 
     assert status == 204
     assert set(job.variables) <= CONTRACT

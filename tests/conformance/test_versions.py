@@ -110,9 +110,9 @@ async def deployed(rig: Rig, domain: str, *verbs: str) -> Deployed:
 
 
 async def asked(rig: Rig, domain: str, to: str) -> UUID:
-    async with beside(rig) as counter:
-        entry = await counter.router.invoke(f"{domain}.letter", {"to": to}, caller=asking())
-        await counter.dispatcher.drain()
+    async with beside(rig) as immediate:
+        entry = await immediate.router.invoke(f"{domain}.letter", {"to": to}, caller=asking())
+        await immediate.dispatcher.drain()
     return entry.entry_id
 
 

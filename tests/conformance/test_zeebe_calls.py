@@ -12,10 +12,13 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_in_process import InProcessGateway, Polled, no_jobs, serving
+from tests.support.told_outages import told_outage
+from verbworker.background.outages import ENGINE
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import (
+    AccessDenied,
     AnswerTooLarge,
     CommandInvalid,
     ContractInvalid,
@@ -161,7 +164,7 @@ async def test_a_command_larger_than_we_send_is_invalid() -> None:
 
 async def test_a_call_that_the_gateway_does_not_offer_is_said_clearly() -> None:
     async with talking() as (engine, _):
-        with pytest.raises(CommandInvalid, match="no Zeebe gateway"):
+        with pytest.raises(CommandInvalid, match="not a Zeebe gateway"):
             await engine.cancel(1)
 
 
@@ -360,3 +363,19 @@ async def _outcome(work: Any) -> object:
         return await work
     except Exception as error:
         return error
+
+
+@pytest.mark.parametrize("is_poll", [True, False])
+async def test_an_answer_ends_an_outage_and_an_error_does_not(is_poll: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def ask(engine: Engine) -> None:
+        await (engine.activate(ASK, 1, 0) if is_poll else engine.facts())
+
+    is_let_in = False
+    async with serving(guard=lambda _: is_let_in) as (address, _), zeebe(GatewayAddress(address)) as engine:
+        is_over = told_outage(ENGINE, caplog)
+        with pytest.raises(AccessDenied):
+            await ask(engine)
+        after_an_error, is_let_in = is_over(), True
+        await ask(engine)
+
+    assert (after_an_error, is_over()) == (False, True)

@@ -69,22 +69,29 @@ async def _run(
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    kept: Path | None = Path(folder) if folder else None  # a run that breaks off leaves its logs where it was told to
+    kept: Path | None = None
     try:
         await site.start()
         run = Run(plan, site)
         verdict = await run.execute()
         if verdict.is_green:
-            kept = None
             if afterwards is not None:
                 await afterwards(run)
         else:
-            kept = kept or Path(tempfile.mkdtemp(prefix="verbworker-faults-"))
+            kept = _evidence_folder(folder)
             await write_evidence(run, verdict, kept)
         await run.world.close()
         return verdict, kept
+    except BaseException as error:
+        kept = kept or _evidence_folder(folder)  # a run that breaks off leaves its logs too
+        error.add_note(f"evidence: {kept}")
+        raise
     finally:
         await asyncio.to_thread(site.stop, keep=kept)
+
+
+def _evidence_folder(folder: str) -> Path:
+    return Path(folder) if folder else Path(tempfile.mkdtemp(prefix="verbworker-faults-"))
 
 
 if __name__ == "__main__":

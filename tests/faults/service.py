@@ -27,6 +27,10 @@ class Death:
     last_words: str
 
 
+class NeverReady(Exception):
+    """A process ended, or ran out of time, before it was ready for the first time."""
+
+
 class Service:
     """One supervised process."""
 
@@ -91,12 +95,17 @@ class Service:
             self._child.end()
             self.start()
 
-    async def ready(self, patience: float = 60.0) -> None:
-        """Return when the process says that it is ready."""
-        async with asyncio.timeout(patience):
-            while not self._was_ready:
-                await asyncio.sleep(_TICK)
-                await self._look()
+    async def ready(self, timeout: float = 60.0) -> None:
+        """Return when the process says that it is ready; raise with its last words when it ends or is too late."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._was_ready:
+                    await asyncio.sleep(_TICK)
+                    await self._look()
+                    if self._child is not None and (code := self._child.code()) is not None:
+                        raise NeverReady(f"{self.name} ended with {code} before it was ready: {self._last_words()}")
+        except TimeoutError as error:
+            raise NeverReady(f"{self.name} was not ready within {timeout:.0f} s: {self._last_words()}") from error
 
     def end_in_order(self) -> None:
         """End the process by SIGTERM at rest, and note it when it does not obey."""
@@ -104,14 +113,14 @@ class Service:
         if code not in (0, None):
             self._die(f"ended with {code} after the last SIGTERM")
 
-    def stop(self, patience: float = 20.0) -> int | None:
+    def stop(self, timeout: float = 20.0) -> int | None:
         """End the process in order, for good."""
         child, self._child = self._child, None
         if child is None:
             return None
         with contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGCONT)
-        return child.end(signal.SIGTERM, patience)
+        return child.end(signal.SIGTERM, timeout)
 
     async def _look(self) -> None:
         if self._expected == "term" and time.monotonic() - self._term_at > _TERM_PATIENCE:
@@ -134,5 +143,7 @@ class Service:
         self._die(f"ended with {code}" + (" after SIGTERM" if self._expected == "term" else ""))
 
     def _die(self, reason: str) -> None:
-        words = self.log.read_bytes()[-4000:].decode(errors="replace") if self.log.exists() else ""
-        self.deaths.append(Death(self.name, time.time(), reason, words))
+        self.deaths.append(Death(self.name, time.time(), reason, self._last_words()))
+
+    def _last_words(self) -> str:
+        return self.log.read_bytes()[-4000:].decode(errors="replace") if self.log.exists() else ""

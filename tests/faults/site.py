@@ -176,7 +176,7 @@ class Site:
         for service in self.services:
             service.signal(signal.SIGCONT)
         for service in self.services:
-            service.stop(patience=3.0)
+            service.stop(timeout=3.0)
         for helper in self._helpers:
             helper.end(signal.SIGKILL)
         if keep is not None:
@@ -287,8 +287,8 @@ class Site:
         )
 
 
-async def _listening(port: int, patience: float = 30.0) -> None:
-    async with asyncio.timeout(patience):
+async def _listening(port: int, timeout: float = 30.0) -> None:
+    async with asyncio.timeout(timeout):
         while True:
             try:
                 _, writer = await asyncio.open_connection(LOOPBACK, port)

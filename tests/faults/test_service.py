@@ -6,10 +6,14 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tests.faults.service import Service
+from tests.faults.__main__ import run_plan
+from tests.faults.plan import short_plan
+from tests.faults.service import NeverReady, Service
+from tests.faults.site import Site
 from tests.support.eventually import eventually
 
 DEAF = "import time; print('up', flush=True); time.sleep(60)"
@@ -49,7 +53,7 @@ async def until(fact: Callable[[], bool]) -> None:
     async def look() -> bool:
         return fact()
 
-    await eventually(look, patience=20)
+    await eventually(look, timeout=20)
 
 
 async def test_a_process_that_never_worked_may_end_by_the_signal_itself(tmp_path: Path) -> None:
@@ -78,3 +82,38 @@ async def test_a_process_that_fails_at_its_start_is_a_death(tmp_path: Path, code
         await until(lambda: bool(service.deaths))
 
         assert service.deaths[0].reason == f"ended with {code}"
+
+
+async def test_a_process_that_ends_before_it_is_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
+    service = Service(
+        "worker-0",
+        [sys.executable, "-c", "print('the port is taken', flush=True); raise SystemExit(2)"],
+        environment={},
+        directory=tmp_path,
+        health="127.0.0.1:1",
+        may_refuse=lambda: False,
+    )
+    service.start()
+
+    with pytest.raises(NeverReady, match=r"worker-0 ended with 2 before it was ready: the port is taken"):
+        await service.ready()
+    service.stop()
+
+
+def test_a_run_that_breaks_off_leaves_its_logs(tmp_path: Path) -> None:
+    class BrokenSite:
+        kept: Path | None = None
+
+        async def start(self) -> None:
+            raise NeverReady("worker-0 was not ready")
+
+        def stop(self, *, keep: Path | None) -> None:
+            self.kept = keep
+
+    site = BrokenSite()
+
+    with pytest.raises(NeverReady) as raised:
+        run_plan(short_plan("embedded"), lambda: cast(Site, site), folder=str(tmp_path))
+
+    assert site.kept == tmp_path
+    assert raised.value.__notes__ == [f"evidence: {tmp_path}"]

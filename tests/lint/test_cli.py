@@ -236,7 +236,7 @@ def test_a_baseline_is_written_and_then_forgives(run: Run, folder: Path) -> None
 
     (folder / "bare.bpmn").write_bytes(CLEAN)
     code, _, errors = run("check", "bare.bpmn", "--baseline", "known.json")
-    assert (code, errors) == (0, "verblint: known.json: 1 of its entries no longer occur; write it anew\n")
+    assert (code, errors) == (0, "verblint: known.json: 1 of its entries no longer occur; write it again\n")
 
 
 def test_file_safety_is_not_written_down(run: Run) -> None:

@@ -51,6 +51,15 @@ CASES = {
         tasks("a", "b") + BESIDE.format(cancel="true") + flows("start>a", "a>end", "remind>b", "b>end"),
         set(),
     ),
+    "an event subprocess that may start again": (
+        tasks("a")
+        + flows("start>a", "a>end")
+        + '<subProcess id="news" triggeredByEvent="true"><startEvent id="in" isInterrupting="false">'
+        + '<messageEventDefinition messageRef="m"/></startEvent><manualTask id="read"/>'
+        + flows("in>read")
+        + "</subProcess>",
+        {"news", "in", "read"},
+    ),
     "an event that may fire again": (
         tasks("a", "b") + BESIDE.format(cancel="false") + flows("start>a", "a>end", "remind>b", "b>end"),
         {"remind", "b", "end"},

@@ -7,7 +7,7 @@ from verblint.bpmn.assembly import assemble
 from verblint.feel.branch import branches
 from verblint.feel.condition import (
     And,
-    Bare,
+    BareFlag,
     Comparison,
     FlagRead,
     Membership,
@@ -79,11 +79,11 @@ def test_and_binds_closer_than_or_and_parentheses_closer_than_both() -> None:
     assert isinstance(second, And)
     assert isinstance(second.tests[1], Or)
     assert isinstance(second.tests[1].tests[1], Not)
-    assert isinstance(third, Bare)
+    assert isinstance(third, BareFlag)
 
 
 def test_a_bare_flag_parses_so_that_its_fix_has_a_place() -> None:
-    assert parse("=not (orch_f)") == Not(Bare(FlagRead("orch_f", 6, 12)))
+    assert parse("=not (orch_f)") == Not(BareFlag(FlagRead("orch_f", 6, 12)))
 
 
 def test_places_count_from_the_equals_sign() -> None:
@@ -98,7 +98,7 @@ def test_the_caps_themselves_are_allowed() -> None:
     deep = "=" + "(" * MAX_DEPTH + "orch_f" + ")" * MAX_DEPTH
     long = '=orch_x = "' + "a" * (MAX_LENGTH - 12) + '"'
 
-    assert isinstance(parse(deep), Bare)
+    assert isinstance(parse(deep), BareFlag)
     assert len(long) == MAX_LENGTH
     assert isinstance(parse(long), Comparison)
 
@@ -423,7 +423,7 @@ def test_every_conditional_flow_of_every_process_is_a_branch() -> None:
     )
     good, bad = branches(model)
 
-    assert (good.process.id, good.flow.id, good.test) == ("one", "good", Bare(FlagRead("orch_f", 1, 7)))
+    assert (good.process.id, good.flow.id, good.test) == ("one", "good", BareFlag(FlagRead("orch_f", 1, 7)))
     assert good.error is None
     assert good.gateway is not None
     assert good.gateway.id == "choice"

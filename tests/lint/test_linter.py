@@ -1,7 +1,9 @@
 """Linting: whatever it is given, the answer is a report."""
 
+import gc
 import os
 import pickle
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from verblint.linter import Linter, lint, lint_files, read_contracts
 from verblint.report import Problem, Report, Severity
 from verblint.rule import Context
 from verblint.settings import Project, SettingError, Settings
+from verblint.startup import NoCollection
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
 
@@ -205,3 +208,28 @@ def test_the_front_door_leads_to_every_name() -> None:
 
 def _is_clean(report: Report) -> bool:
     return not report.findings and not report.problems
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert verblint.__version__ == version("verbworker-lint")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        verblint.nothing  # noqa: B018  # it raises
+
+
+def test_imports_leave_the_collector_as_it_was() -> None:
+    was_on, frozen = gc.isenabled(), gc.get_freeze_count()
+    try:
+        gc.disable()
+        with NoCollection():
+            pass
+        assert not gc.isenabled()
+
+        gc.enable()
+        gc.freeze()
+        with NoCollection():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze() if not frozen else None
+        gc.enable() if was_on else gc.disable()

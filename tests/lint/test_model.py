@@ -23,6 +23,7 @@ from verblint.bpmn.event_cause import (
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process
 from verblint.bpmn.reader import read
+from verblint.flow.message_waits import message_refs
 
 
 def whole() -> Definitions:
@@ -364,3 +365,10 @@ def test_the_place_of_an_expression_is_its_text() -> None:
 
     assert isinstance(place.element, Element)
     assert place.element.document.source.content[place.start : place.end] == b"=orch_f"
+
+
+def test_only_what_waits_has_messages_that_it_waits_for() -> None:
+    model = assemble(tree(process('<serviceTask id="work"/><receiveTask id="wait" messageRef="m"/>')))
+    (found,) = model.processes
+
+    assert {node.id: list(message_refs(node)) for _, node in found.walk()} == {"work": [], "wait": ["m"]}

@@ -40,7 +40,7 @@ def test_an_element_knows_line_and_column_of_its_bracket() -> None:
     root = read(b'<a>\n  <b\n id="x">\n</b></a>')
 
     child = root.children[0]
-    assert (child.line, child.column) == (2, 3)
+    assert (child.line, child.place.position.column) == (2, 3)
     assert child.place.end_position == Position(3, 9)
     assert repr(child) == "<b id='x' line=2>"
 
@@ -327,3 +327,13 @@ def test_a_large_model_is_read_whole() -> None:
     root = read(document(process(tasks)))
 
     assert sum(1 for _ in root.walk("task")) == 20_000
+
+
+def test_every_attribute_has_its_span_and_declarations_have_none() -> None:
+    content = b'<a xmlns="urn:x" xmlns:y="urn:y" one="1" y:two=\'2\'/>'
+    spans = list(read(content).attribute_spans())
+
+    assert [(content[name:value], content[value:end]) for name, value, end in spans] == [
+        (b'one="', b"1"),
+        (b"y:two='", b"2"),
+    ]

@@ -94,3 +94,10 @@ def test_the_walk_names_every_module_from_the_command_line_to_a_finding(
     steps = {"rules/<family>.py" if name in families else name for name in walked if not name.startswith(CALLED)}
     assert steps == set(named)
     assert len(named) == 8
+
+
+def test_outside_of_a_checkout_the_list_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verblint.rule_pages.README", tmp_path / "README.md")
+
+    with pytest.raises(SystemExit, match="writes into a checkout"):
+        rule_pages.main()

@@ -275,3 +275,14 @@ def test_a_name_is_not_compared_with_thousands_of_others() -> None:
 
 def test_a_name_that_is_like_no_other_has_no_nearest() -> None:
     assert nearest("xyz", ["serviceTask"]) == ""
+
+
+def test_an_undo_of_a_step_that_the_contract_does_not_undo_is_no_second_one() -> None:
+    undone = (
+        '<boundaryEvent id="edge" attachedToRef="a"><compensateEventDefinition/></boundaryEvent>'
+        '<association id="line" sourceRef="edge" targetRef="undo"/>'
+        '<serviceTask id="undo" isForCompensation="true"/>'
+    )
+    model = document(process(task("a"), undone, task("all", "verbworker.compensate")))
+
+    assert found("HB411", model) == []

@@ -71,14 +71,9 @@ def _exchange_words(content: bytearray, random: Random) -> None:
 # What a clean model needs none of; each takes longer to load than a rule to run.
 IDLE = (
     *("typing", "dataclasses", "importlib", "argparse", "pathlib", "json", "bisect", "math", "unicodedata", "pickle"),
-    *(
-        "xml.parsers.expat",
-        "yaml",
-        "tomllib",
-        "verblint.feel.syntax_errors",
-        "verblint.suppression",
-        "verblint.parallel",
-    ),
+    *("xml.parsers.expat", "yaml", "tomllib"),
+    *("verblint.contracts.profiles", "verblint.feel.syntax_errors", "verblint.fixes.insertions"),
+    *("verblint.parallel", "verblint.suppression"),
 )
 
 

@@ -99,6 +99,10 @@ class SimulatedEngine:
         """No person works on the engine here."""
         raise NotImplementedError
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """No person works on the engine here."""
+        raise NotImplementedError
+
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """An engine of this version has no search."""
         raise NotOffered("this version has no search")

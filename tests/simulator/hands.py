@@ -13,7 +13,7 @@ from verbworker.job.frame import Claim, Delivery, Frame
 from verbworker.job.job import Job
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.database import Connection
-from verbworker.stores.messages.inbox import Claimed
+from verbworker.stores.messages.inbox import ClaimedMessage
 
 SECOND = timedelta(seconds=1)
 _MODES = (("transactional", "rerun"), ("external", "rerun"), ("external", "hold"))
@@ -41,7 +41,7 @@ class Hands:
         self.claims: list[tuple[int, Claim]] = []
         self.frames: list[Frame] = []
         self.tokens: list[tuple[UUID, UUID]] = []
-        self.claimed: list[tuple[int, Claimed]] = []
+        self.claimed: list[tuple[int, ClaimedMessage]] = []
         self.contents = [b"first"]
         # A message takes several steps in order to come anywhere.
         self.acts = [act for act in OPERATIONS for _ in range(3 if "message" in act.__name__ else 1)]

@@ -39,8 +39,8 @@ class People:
         self._again = [dice.uniform(0.0, 1.0) for _ in world.shapes]
         self._cancels = [dice.uniform(0.0, 4.0) for _ in world.shapes]
         self._cancelled = {int(dice.random() * len(world.shapes))} if "cancel" in world.plan.classes else set()
-        database = cast(Database, world.database(world.door))
-        engine = world.engine_for(world.door)
+        database = cast(Database, world.database(world.entrance))
+        engine = world.engine_for(world.entrance)
         owner = world.uuid()
         dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
         self._router = Router(REGISTRY, database, dispatches, cast(Any, None), engine_id=engine.engine_id)

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from tests.support.flags import flag_contract
 from verblint.contracts.contract import Argument, Flag, FlagType, Gate
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -265,7 +265,7 @@ def _workflow(shape: Shape) -> WorkflowVerb:
         gates={GATE: Gate(GATE, "ask", ("yes", "no"))} if shape.has_gate else {},
         args={"number": Argument(type="string", required=True)},
         initial={"number": "args.number"},
-        flag_contract=FlagContract.of(flags),
+        flag_contract=flag_contract(*flags),
         policy="patient",
     )
 

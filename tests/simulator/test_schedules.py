@@ -88,9 +88,11 @@ def test_every_double_was_written_for_the_sql_that_ships() -> None:
 
 def test_every_service_of_a_worker_is_simulated_or_left_out_on_purpose() -> None:
     world = World(0, Options(frozenset()))
-    database = cast(Any, world.database(world.door))
-    owner, engine, pools = world.uuid(), world.engine_for(world.door), Databases(database, database)
-    simulated = {service.name for service in Boot(world.loop, world.door, database, database, engine, owner).services}
+    database = cast(Any, world.database(world.entrance))
+    owner, engine, pools = world.uuid(), world.engine_for(world.entrance), Databases(database, database)
+    simulated = {
+        service.name for service in Boot(world.loop, world.entrance, database, database, engine, owner).services
+    }
     staff = build_services(
         Settings(), REGISTRY, engine, pools, cast(Any, None), owner=owner, ring=None, tracer=UNTRACED
     )

@@ -83,11 +83,15 @@ class Boot:
         cancelling = Cancellation(control, dispatches, engine, every=_EVERY)
         reconciler = Reconciler(control, engine, cancelling, after=RECONCILE_AFTER)
         deliveries = Deliveries(control, engine_id=engine_id, owner=owner, lease=LEASE)
-        self._serving = Serving(deliveries, self._executor.give_back)
+        self._serving = Serving(deliveries, self._executor.give_back_without_claim)
         bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, listener_jobs)
         gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
-        desks: list[JobHandler] = [*bridge.handlers(), Completion(REGISTRY, control, listener_jobs, cancelling), gates]
-        self._handlers = {desk.type: desk for desk in desks}
+        handlers: list[JobHandler] = [
+            *bridge.handlers(),
+            Completion(REGISTRY, control, listener_jobs, cancelling),
+            gates,
+        ]
+        self._handlers = {handler.type: handler for handler in handlers}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
         message_delivery = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
         self.pokes = (dispatcher.service.poke, message_delivery.service.poke)
@@ -116,6 +120,6 @@ class Boot:
 
     def take(self, job: Job) -> None:
         """Work on a delivery, in a task of its own."""
-        desk = self._handlers.get(job.type)
-        work = self._executor.execute(job) if desk is None else self._serving.serve(desk, job)
+        handler = self._handlers.get(job.type)
+        work = self._executor.execute(job) if handler is None else self._serving.serve(handler, job)
         self._loop.create_task(work)

@@ -75,7 +75,7 @@ class World:
         self._restarted_at = 0.0
         self._restarted_for: set[UUID] = set()
         self.restarts = 0
-        self.door = Process("door")
+        self.entrance = Process("door")
         self.people = People(self, dice)
 
     # ---- the trace --------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class World:
             kinds = self.plan.start or self.plan.engine
         else:
             kinds = self.plan.engine if side == "engine" else self.plan.store
-        if process is self.door:
+        if process is self.entrance:
             kinds = tuple(kind for kind in kinds if kind[0] in ("lost", "refused", "slow"))
         fault = self.decisions.fault(site, kinds)
         if fault is not None:
@@ -247,7 +247,7 @@ class World:
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Something that people do."""
-        return self.loop.spawn(self.door, coro)
+        return self.loop.spawn(self.entrance, coro)
 
     def _plan_faults(self) -> None:
         for number, (at, what, amount) in enumerate(self.plan.timed):

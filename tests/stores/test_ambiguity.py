@@ -36,8 +36,8 @@ T = TypeVar("T")
 BOOK = "INSERT INTO ledger (epoch) VALUES ($1)"
 
 
-async def effects(desk: LooplessWorker) -> int:
-    row: Any = await desk.database.fetchrow(EFFECTS)
+async def effects(worker: LooplessWorker) -> int:
+    row: Any = await worker.database.fetchrow(EFFECTS)
     return int(row[0])
 
 
@@ -76,33 +76,33 @@ async def test_a_commit_whose_answer_is_lost_is_looked_up_and_the_effect_happens
     dsn: str, when: When, found: str
 ) -> None:
     counted = ambiguous(found)
-    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as desk:
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
+    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as worker:
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
         proxy.cut("COMMIT", when)
-        await desk.executor.execute(job)
+        await worker.executor.execute(job)
 
         assert proxy.cuts == 1
         assert ambiguous(found) == counted + 1
-        assert await effects(desk) == 1
-        assert (await desk.column(job, "runs"), await desk.column(job, "epoch")) == (1, 1)
-        assert desk.known(job).state is JobState.COMPLETED
-        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+        assert await effects(worker) == 1
+        assert (await worker.column(job, "runs"), await worker.column(job, "epoch")) == (1, 1)
+        assert worker.known(job).state is JobState.COMPLETED
+        assert '"amount":1' in str(worker.known(job).variables["domain_payload"])
 
 
 @pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_connection_that_breaks_under_the_verb_costs_no_retry(dsn: str, when: When) -> None:
-    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as desk:
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
+    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as worker:
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
         proxy.cut("INSERT INTO ledger", when)
-        await desk.executor.execute(job)
+        await worker.executor.execute(job)
 
         assert proxy.cuts == 1
-        assert (await effects(desk), await desk.column(job, "retries_left")) == (1, 3)
-        assert desk.known(job).state is JobState.COMPLETED
-        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+        assert (await effects(worker), await worker.column(job, "retries_left")) == (1, 3)
+        assert worker.known(job).state is JobState.COMPLETED
+        assert '"amount":1' in str(worker.known(job).variables["domain_payload"])
 
 
 @pytest.mark.req("FAIL-01")
@@ -114,18 +114,18 @@ async def test_a_verb_that_ignores_its_limit_until_its_session_is_ended_costs_a_
         entered.append(await call.db.fetchval("SELECT pg_backend_pid()"))
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
-        await desk.database.execute("SELECT pg_terminate_backend($1)", entered[-1])
+        await worker.database.execute("SELECT pg_terminate_backend($1)", entered[-1])
         return account
 
     policy = quick(start_to_close_timeout_seconds=0.2)
-    async with opened(dsn, one_verb(ignore, mode="transactional", policy=policy)) as desk:
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
-        await desk.executor.execute(job)
+    async with opened(dsn, one_verb(ignore, mode="transactional", policy=policy)) as worker:
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
+        await worker.executor.execute(job)
 
         assert len(entered) == 1
-        assert (await effects(desk), await desk.column(job, "state")) == (0, "failed")
-        assert await desk.column(job, "retries_left") == policy.retry.maximum_attempts - 1
+        assert (await effects(worker), await worker.column(job, "state")) == (0, "failed")
+        assert await worker.column(job, "retries_left") == policy.retry.maximum_attempts - 1
 
 
 @pytest.mark.req("FAIL-01", "EVO-01")
@@ -139,34 +139,34 @@ async def test_a_session_that_is_terminated_inside_the_verb_is_run_again_in_the_
             await call.db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return account
 
-    async with opened(dsn, one_verb(killed_once, mode="transactional")) as desk:
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
-        await desk.executor.execute(job)
+    async with opened(dsn, one_verb(killed_once, mode="transactional")) as worker:
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
+        await worker.executor.execute(job)
 
         assert len(sessions) == 2
-        assert (await effects(desk), await desk.column(job, "runs")) == (1, 1)
-        assert desk.known(job).state is JobState.COMPLETED
+        assert (await effects(worker), await worker.column(job, "runs")) == (1, 1)
+        assert worker.known(job).state is JobState.COMPLETED
 
 
 async def test_a_worker_that_lost_its_session_and_its_frame_says_nothing(dsn: str) -> None:
     registry_of: list[LooplessWorker] = []
 
     async def lose_everything(account: Account, call: Call) -> Account:
-        (desk,) = registry_of
-        (job,) = [known.job for known in desk.engine.jobs.values()]
-        await desk.change(job, "epoch = epoch + 1, owner = gen_random_uuid()")
+        (worker,) = registry_of
+        (job,) = [known.job for known in worker.engine.jobs.values()]
+        await worker.change(job, "epoch = epoch + 1, owner = gen_random_uuid()")
         await call.db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return account
 
-    async with opened(dsn, one_verb(lose_everything, mode="transactional")) as desk:
-        registry_of.append(desk)
-        job = await desk.begun()
-        await desk.executor.execute(job)
+    async with opened(dsn, one_verb(lose_everything, mode="transactional")) as worker:
+        registry_of.append(worker)
+        job = await worker.begun()
+        await worker.executor.execute(job)
 
-        assert (await desk.column(job, "state"), await desk.column(job, "epoch")) == ("started", 2)
-        assert (desk.engine.failures, desk.known(job).state) == ([], JobState.ACTIVATED)
-        assert await desk.story(job) == ["fenced"]
+        assert (await worker.column(job, "state"), await worker.column(job, "epoch")) == ("started", 2)
+        assert (worker.engine.failures, worker.known(job).state) == ([], JobState.ACTIVATED)
+        assert await worker.story(job) == ["fenced"]
 
 
 def colliding(times: int) -> Any:
@@ -184,31 +184,31 @@ def colliding(times: int) -> Any:
 
 @pytest.mark.req("FAIL-01")
 async def test_a_transaction_that_collided_runs_again_on_the_case_as_it_came(dsn: str) -> None:
-    async with opened(dsn, colliding(3)) as desk:
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
-        await desk.executor.execute(job)
+    async with opened(dsn, colliding(3)) as worker:
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
+        await worker.executor.execute(job)
 
-        assert (await effects(desk), await desk.column(job, "runs")) == (1, 1)
-        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+        assert (await effects(worker), await worker.column(job, "runs")) == (1, 1)
+        assert '"amount":1' in str(worker.known(job).variables["domain_payload"])
 
 
 @pytest.mark.req("FAIL-01")
 async def test_a_transaction_that_collides_again_and_again_is_given_back(dsn: str) -> None:
-    async with opened(dsn, colliding(5)) as desk:
-        await desk.database.execute(TABLE)
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, colliding(5)) as worker:
+        await worker.database.execute(TABLE)
+        await worker.start()
+        job = await worker.work()
         given_back = (
-            await desk.column(job, "state"),
-            await desk.column(job, "infra_runs"),
-            desk.known(job).job.retries,
+            await worker.column(job, "state"),
+            await worker.column(job, "infra_runs"),
+            worker.known(job).job.retries,
         )
-        await desk.later()
-        await desk.work()
+        await worker.later()
+        await worker.work()
 
         assert given_back == ("failed", 1, 3)
-        assert (await effects(desk), desk.known(job).state) == (1, JobState.COMPLETED)
+        assert (await effects(worker), worker.known(job).state) == (1, JobState.COMPLETED)
 
 
 # ---- what is stored by itself --------------------------------------------------------------------------------------
@@ -278,14 +278,14 @@ async def test_an_outcome_whose_write_was_in_doubt_is_stored_once_and_told(
 ) -> None:
     calls: list[str] = []
     frames = lossy(StoreUnavailable("the connection broke"), happens=happens)
-    async with opened(dsn, ending(error, calls), frames_type=frames) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, ending(error, calls), frames_type=frames) as worker:
+        await worker.start()
+        job = await worker.work()
 
         assert frames.error is None
         assert len(calls) == 1
-        assert (await desk.column(job, "state"), desk.known(job).state) == (state, known)
-        assert desk.known(job).job.retries == retries
+        assert (await worker.column(job, "state"), worker.known(job).state) == (state, known)
+        assert worker.known(job).job.retries == retries
 
 
 @pytest.mark.parametrize("error", [None, TransientExternal("away")])
@@ -295,25 +295,25 @@ async def test_an_outcome_that_collided_with_another_write_is_written_again_and_
     calls: list[str] = []
     async with opened(
         dsn, ending(error, calls), frames_type=lossy(StoreConflict("deadlock detected"), happens=False)
-    ) as desk:
-        await desk.start()
-        job = await desk.work()
+    ) as worker:
+        await worker.start()
+        job = await worker.work()
 
         assert len(calls) == 1
-        assert await desk.column(job, "state") == ("completed" if error is None else "failed")
-        assert await desk.column(job, "infra_runs") == 0
+        assert await worker.column(job, "state") == ("completed" if error is None else "failed")
+        assert await worker.column(job, "infra_runs") == 0
 
 
 @pytest.mark.parametrize(("on_unknown", "state"), [("hold", "incident"), ("rerun", "failed")])
 async def test_a_call_whose_answer_cannot_be_stored_counts_as_unknown(dsn: str, on_unknown: str, state: str) -> None:
     calls: list[str] = []
     registry = ending(None, calls, on_unknown=on_unknown)
-    async with opened(dsn, registry, frames_type=lossy(StoreError("refused"), happens=False)) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, registry, frames_type=lossy(StoreError("refused"), happens=False)) as worker:
+        await worker.start()
+        job = await worker.work()
 
-        assert (len(calls), await desk.column(job, "state")) == (1, state)
-        assert await desk.column(job, "fail_code") == ("OutcomeUnknown" if state == "incident" else "NotStored")
+        assert (len(calls), await worker.column(job, "state")) == (1, state)
+        assert await worker.column(job, "fail_code") == ("OutcomeUnknown" if state == "incident" else "NotStored")
 
 
 # ---- before the frame ----------------------------------------------------------------------------------------------
@@ -333,15 +333,15 @@ class AbsentFrames(Frames):
 async def test_without_a_frame_the_verb_does_not_run_and_the_job_is_given_back(dsn: str, error: StoreError) -> None:
     calls: list[str] = []
     absent = type("Absent", (AbsentFrames,), {"error": error})
-    async with opened(dsn, ending(None, calls), frames_type=absent) as desk:
-        await desk.start()
-        job = await desk.deliver()
-        await desk.executor.execute(replace(job, timeout_ms=0))
+    async with opened(dsn, ending(None, calls), frames_type=absent) as worker:
+        await worker.start()
+        job = await worker.deliver()
+        await worker.executor.execute(replace(job, timeout_ms=0))
 
-        assert (calls, await desk.column(job, "state")) == ([], None)
+        assert (calls, await worker.column(job, "state")) == ([], None)
         # A timeout may be lost; a job that is failed with its retries is handed out at once.
-        assert desk.engine.extended == []
-        assert desk.engine.failures == [(job.key, job.retries, "given back: the database is away")]
+        assert worker.engine.extended == []
+        assert worker.engine.failures == [(job.key, job.retries, "given back: the database is away")]
 
 
 class BuggyFrames(Frames):
@@ -352,11 +352,11 @@ class BuggyFrames(Frames):
 
 
 async def test_a_bug_of_ours_ends_one_delivery_and_is_logged(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with opened(dsn, ending(None, []), frames_type=BuggyFrames) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, ending(None, []), frames_type=BuggyFrames) as worker:
+        await worker.start()
+        job = await worker.work()
 
-        assert desk.known(job).state is JobState.ACTIVATED
+        assert worker.known(job).state is JobState.ACTIVATED
         assert "job failed with an unexpected error" in caplog.text
 
 
@@ -392,10 +392,10 @@ class WaitingFrames(Frames):
             raise
 
 
-async def missed(desk: LooplessWorker) -> None:
+async def missed(worker: LooplessWorker) -> None:
     """Return when the database was asked in vain what had happened."""
-    assert isinstance(desk.frames, WaitingFrames)
-    await desk.frames.missed.wait()
+    assert isinstance(worker.frames, WaitingFrames)
+    await worker.frames.missed.wait()
 
 
 @pytest.mark.req("FAIL-01", "JOB-13")
@@ -408,22 +408,22 @@ async def test_what_was_done_while_the_database_was_away_is_stored_when_it_is_ba
 
     async with (
         proxied(dsn) as proxy,
-        opened(proxy.dsn, one_verb(send), frames_type=WaitingFrames) as desk,
+        opened(proxy.dsn, one_verb(send), frames_type=WaitingFrames) as worker,
         asyncio.TaskGroup() as tasks,
     ):
-        job = await desk.begun()
-        task = tasks.create_task(desk.executor.execute(job))
+        job = await worker.begun()
+        task = tasks.create_task(worker.executor.execute(job))
         await pause.reached.wait()
         proxy.go_away()
         with pytest.raises(StoreUnavailable):
-            await desk.leases.beat()
+            await worker.leases.beat()
         pause.may_go_on.set()
-        await missed(desk)
+        await missed(worker)
         await proxy.come()
         await task
 
-        assert (pause.calls, await desk.column(job, "epoch")) == (1, 1)
-        assert desk.known(job).state is JobState.COMPLETED
+        assert (pause.calls, await worker.column(job, "epoch")) == (1, 1)
+        assert worker.known(job).state is JobState.COMPLETED
 
 
 @pytest.mark.req("FAIL-01", "EVO-01")
@@ -438,19 +438,19 @@ async def test_a_transaction_the_database_took_away_runs_again_when_it_is_back(d
     registry = one_verb(stand_and_book, mode="transactional")
     async with (
         proxied(dsn) as proxy,
-        opened(proxy.dsn, registry, frames_type=WaitingFrames) as desk,
+        opened(proxy.dsn, registry, frames_type=WaitingFrames) as worker,
         asyncio.TaskGroup() as tasks,
     ):
-        await desk.database.execute(TABLE)
-        job = await desk.begun()
-        task = tasks.create_task(desk.executor.execute(job))
+        await worker.database.execute(TABLE)
+        job = await worker.begun()
+        task = tasks.create_task(worker.executor.execute(job))
         await pause.reached.wait()
         proxy.go_away()
         pause.may_go_on.set()
-        await missed(desk)
+        await missed(worker)
         await proxy.come()
         await task
 
-        assert (await effects(desk), pause.calls) == (1, 2)
-        assert (await desk.column(job, "runs"), await desk.column(job, "retries_left")) == (1, 3)
-        assert desk.known(job).state is JobState.COMPLETED
+        assert (await effects(worker), pause.calls) == (1, 2)
+        assert (await worker.column(job, "runs"), await worker.column(job, "retries_left")) == (1, 3)
+        assert worker.known(job).state is JobState.COMPLETED

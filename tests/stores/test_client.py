@@ -27,7 +27,7 @@ from verbworker.errors import (
     RequestConflict,
     StoreUnavailable,
 )
-from verbworker.runbook.event import Entry, Event, Open
+from verbworker.runbook.event import Entry, Event, OpenToken
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.overview import Trouble
 
@@ -247,7 +247,7 @@ async def test_settings_come_from_the_environment(dsn: str, monkeypatch: pytest.
         (EntryRecord, Entry),
         (EventRecord, Event),
         (GateRecord, HumanGate),
-        (WaitRecord, Open),
+        (WaitRecord, OpenToken),
         (IncidentRecord, Trouble),
     ],
 )

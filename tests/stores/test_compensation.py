@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.proxy import proxied
 from tests.support.trip import PLACES, Agency, trip_registry
-from tests.support.undoing import House, house
+from tests.support.undoing import CompensationSetup, open_compensation
 from verblint.names import COMPENSATE
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.job.failpoint import Point
@@ -34,13 +34,13 @@ def agency() -> Agency:
 
 
 @pytest.fixture
-async def place(dsn: str, agency: Agency) -> AsyncIterator[House]:
-    async with house(dsn, trip_registry(agency)) as opened:
+async def place(dsn: str, agency: Agency) -> AsyncIterator[CompensationSetup]:
+    async with open_compensation(dsn, trip_registry(agency)) as opened:
         yield opened
 
 
 @pytest.mark.req("CMP-01", "CMP-02", "CMP-03", "CMP-04", "X-38", "X-40")
-async def test_what_was_done_is_undone_in_reverse_order(place: House, agency: Agency) -> None:
+async def test_what_was_done_is_undone_in_reverse_order(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
 
     await place.undo()
@@ -60,7 +60,7 @@ async def test_what_was_done_is_undone_in_reverse_order(place: House, agency: Ag
     ]
 
 
-async def test_an_undo_is_told_with_the_step_it_undoes(place: House) -> None:
+async def test_an_undo_is_told_with_the_step_it_undoes(place: CompensationSetup) -> None:
     await place.booked()
 
     await place.undo()
@@ -71,7 +71,7 @@ async def test_an_undo_is_told_with_the_step_it_undoes(place: House) -> None:
     assert (await place.runbook.verify("tests", place.entry_id)).broken == {}
 
 
-async def test_nothing_to_undo_is_done_at_once(place: House) -> None:
+async def test_nothing_to_undo_is_done_at_once(place: CompensationSetup) -> None:
     await place.start(COMPENSATE)
     known = place.compensate_job()
 
@@ -83,7 +83,7 @@ async def test_nothing_to_undo_is_done_at_once(place: House) -> None:
 
 async def test_a_step_without_a_rollback_is_left_as_it_is(dsn: str, agency: Agency) -> None:
     manifest = {"trip.book-hotel": "trip.cancel-hotel"}
-    async with house(dsn, trip_registry(agency, compensation=manifest)) as place:
+    async with open_compensation(dsn, trip_registry(agency, compensation=manifest)) as place:
         await place.booked()
 
         await place.undo()
@@ -94,7 +94,7 @@ async def test_a_step_without_a_rollback_is_left_as_it_is(dsn: str, agency: Agen
 
 async def test_a_step_that_ended_with_a_business_no_is_not_undone(dsn: str, agency: Agency) -> None:
     manifest = {"trip.book-flight": "trip.cancel-flight", "trip.depart": "trip.cancel-hotel"}
-    async with house(dsn, trip_registry(agency, compensation=manifest)) as place:
+    async with open_compensation(dsn, trip_registry(agency, compensation=manifest)) as place:
         await place.start("trip.book-flight", "trip.depart", COMPENSATE)
         await place.work("trip.book-flight")
         await place.work("trip.depart")  # the error is caught: the case goes on
@@ -107,7 +107,7 @@ async def test_a_step_that_ended_with_a_business_no_is_not_undone(dsn: str, agen
 @pytest.mark.parametrize("number", range(1, 16))
 @pytest.mark.req("CMP-07", "X-38")
 async def test_a_worker_that_dies_anywhere_on_the_way_undoes_nothing_twice(
-    place: House, agency: Agency, number: int
+    place: CompensationSetup, agency: Agency, number: int
 ) -> None:
     known, passed = await place.booked(), 0
 
@@ -128,7 +128,9 @@ async def test_a_worker_that_dies_anywhere_on_the_way_undoes_nothing_twice(
 
 
 @pytest.mark.req("CMP-07")
-async def test_a_compensate_job_that_comes_again_after_its_end_undoes_nothing(place: House, agency: Agency) -> None:
+async def test_a_compensate_job_that_comes_again_after_its_end_undoes_nothing(
+    place: CompensationSetup, agency: Agency
+) -> None:
     known = await place.booked()
     first = await place.undo()
     told = dict(known.variables)
@@ -142,14 +144,14 @@ async def test_a_compensate_job_that_comes_again_after_its_end_undoes_nothing(pl
 
 
 @pytest.mark.req("CMP-07")
-async def test_two_workers_at_one_walk_undo_each_step_once(place: House, agency: Agency) -> None:
+async def test_two_workers_at_one_walk_undo_each_step_once(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     other = place.boot()
     first = await place.take(COMPENSATE)
     place.engine.time_out(first.key)
     second = await place.take(COMPENSATE)
 
-    await asyncio.gather(place.worker.desk.serve(first), other.desk.serve(second))
+    await asyncio.gather(place.worker.compensation.serve(first), other.compensation.serve(second))
     while state(known) is not JobState.COMPLETED:  # whoever was too early comes again
         place.engine.time_out(known.job.key)
         await place.undo()
@@ -160,13 +162,13 @@ async def test_two_workers_at_one_walk_undo_each_step_once(place: House, agency:
 
 
 @pytest.mark.req("CMP-07")
-async def test_one_worker_with_two_deliveries_undoes_each_step_once(place: House) -> None:
+async def test_one_worker_with_two_deliveries_undoes_each_step_once(place: CompensationSetup) -> None:
     known = await place.booked()
     first = await place.take(COMPENSATE)
     place.engine.time_out(first.key)
     second = await place.take(COMPENSATE)
 
-    await asyncio.gather(place.worker.desk.serve(first), place.worker.desk.serve(second))
+    await asyncio.gather(place.worker.compensation.serve(first), place.worker.compensation.serve(second))
     while state(known) is not JobState.COMPLETED:
         place.engine.time_out(known.job.key)
         await place.undo()
@@ -174,17 +176,17 @@ async def test_one_worker_with_two_deliveries_undoes_each_step_once(place: House
     assert await place.deeds() == DONE_AND_UNDONE
 
 
-async def test_a_rival_waits_while_a_step_is_being_undone(place: House, agency: Agency) -> None:
+async def test_a_rival_waits_while_a_step_is_being_undone(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     agency.reached.clear()
     agency.may_go_on.clear()
     first = await place.take(COMPENSATE)
-    serving = asyncio.create_task(place.worker.desk.serve(first))
+    serving = asyncio.create_task(place.worker.compensation.serve(first))
     await agency.reached.wait()
 
     place.engine.time_out(first.key)
     second = await place.take(COMPENSATE)
-    await place.boot().desk.serve(second)
+    await place.boot().compensation.serve(second)
 
     assert state(known) is JobState.ACTIVATED
     agency.may_go_on.set()
@@ -194,7 +196,7 @@ async def test_a_rival_waits_while_a_step_is_being_undone(place: House, agency: 
 
 
 @pytest.mark.parametrize("fault", ["lose_answer", "drop", "refuse"])
-async def test_an_answer_the_engine_did_not_get_is_given_again(place: House, fault: str) -> None:
+async def test_an_answer_the_engine_did_not_get_is_given_again(place: CompensationSetup, fault: str) -> None:
     known = await place.booked()
     getattr(place.engine, fault)("complete")
 
@@ -205,7 +207,9 @@ async def test_an_answer_the_engine_did_not_get_is_given_again(place: House, fau
 
 
 @pytest.mark.req("X-38", "FAIL-02")
-async def test_an_undo_that_fails_for_a_moment_is_tried_again_without_an_incident(place: House, agency: Agency) -> None:
+async def test_an_undo_that_fails_for_a_moment_is_tried_again_without_an_incident(
+    place: CompensationSetup, agency: Agency
+) -> None:
     known = await place.booked()
     agency.trouble("cancel-hotel", TransientExternal("the agency is away", code="AgencyAway"))
 
@@ -232,7 +236,7 @@ async def test_an_undo_that_fails_for_a_moment_is_tried_again_without_an_inciden
 )
 @pytest.mark.req("X-38", "CMP-02")
 async def test_an_undo_that_cannot_be_done_stops_the_walk_for_a_person(
-    place: House, agency: Agency, error: Exception
+    place: CompensationSetup, agency: Agency, error: Exception
 ) -> None:
     known = await place.booked()
     agency.trouble("cancel-hotel", error)
@@ -255,7 +259,9 @@ async def test_an_undo_that_cannot_be_done_stops_the_walk_for_a_person(
     assert parked.status is Status.PARKED
 
 
-async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(place: House, agency: Agency) -> None:
+async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(
+    place: CompensationSetup, agency: Agency
+) -> None:
     await place.booked()
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
 
@@ -270,7 +276,7 @@ async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(p
     assert (await place.worker.frames.waiting()).held == 1
 
 
-async def test_retries_that_run_out_stop_the_walk_too(place: House, agency: Agency) -> None:
+async def test_retries_that_run_out_stop_the_walk_too(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     agency.trouble("cancel-hotel", *[TransientExternal("away", code="AgencyAway")] * 3)
 
@@ -283,7 +289,9 @@ async def test_retries_that_run_out_stop_the_walk_too(place: House, agency: Agen
 
 
 @pytest.mark.req("X-38", "CMP-07")
-async def test_an_incident_resolved_in_the_engine_goes_on_where_it_stopped(place: House, agency: Agency) -> None:
+async def test_an_incident_resolved_in_the_engine_goes_on_where_it_stopped(
+    place: CompensationSetup, agency: Agency
+) -> None:
     known = await place.booked()
     agency.trouble("cancel-hotel", PermanentContract("no such booking", code="BookingUnknown"))
     await place.undo()
@@ -299,7 +307,7 @@ async def test_an_incident_resolved_in_the_engine_goes_on_where_it_stopped(place
 
 
 @pytest.mark.req("X-38")
-async def test_a_released_frame_goes_on_where_it_stopped(place: House, agency: Agency) -> None:
+async def test_a_released_frame_goes_on_where_it_stopped(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     agency.trouble("cancel-hotel", PermanentContract("no such booking", code="BookingUnknown"))
     await place.undo()
@@ -313,21 +321,21 @@ async def test_a_released_frame_goes_on_where_it_stopped(place: House, agency: A
     assert await place.deeds() == DONE_AND_UNDONE
 
 
-async def test_a_delivery_from_before_the_incident_does_not_go_on(place: House, agency: Agency) -> None:
+async def test_a_delivery_from_before_the_incident_does_not_go_on(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
     early = await place.take(COMPENSATE)
     place.engine.time_out(early.key)
     await place.undo()
 
-    await place.boot().desk.serve(early)
+    await place.boot().compensation.serve(early)
 
     assert state(known) is JobState.INCIDENT
     assert await place.undone() == []
 
 
 async def test_an_incident_the_engine_did_not_hear_of_is_told_with_the_next_delivery(
-    place: House, agency: Agency
+    place: CompensationSetup, agency: Agency
 ) -> None:
     known, struck = await place.booked(), []
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
@@ -344,7 +352,9 @@ async def test_an_incident_the_engine_did_not_hear_of_is_told_with_the_next_deli
     assert await place.undone() == []
 
 
-async def test_a_later_compensate_task_undoes_only_what_was_done_since(place: House, agency: Agency) -> None:
+async def test_a_later_compensate_task_undoes_only_what_was_done_since(
+    place: CompensationSetup, agency: Agency
+) -> None:
     instance = await place.start("trip.book-flight", COMPENSATE, "trip.book-car", COMPENSATE)
     await place.work("trip.book-flight")
     await place.undo()
@@ -358,7 +368,7 @@ async def test_a_later_compensate_task_undoes_only_what_was_done_since(place: Ho
 
 
 async def test_another_task_that_meets_a_held_undo_hears_of_it_and_does_not_run_it(
-    place: House, agency: Agency
+    place: CompensationSetup, agency: Agency
 ) -> None:
     known = await place.booked(COMPENSATE)
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
@@ -382,16 +392,16 @@ async def test_another_task_that_meets_a_held_undo_hears_of_it_and_does_not_run_
     assert await place.undone() == BACKWARDS
 
 
-async def test_a_long_undo_asks_the_engine_for_time(place: House, agency: Agency) -> None:
+async def test_a_long_undo_asks_the_engine_for_time(place: CompensationSetup, agency: Agency) -> None:
     known = await place.booked()
     agency.reached.clear()
     agency.may_go_on.clear()
     job = await place.take(COMPENSATE)
-    serving = asyncio.create_task(place.worker.desk.serve(job))
+    serving = asyncio.create_task(place.worker.compensation.serve(job))
     await agency.reached.wait()
 
     place.engine.advance(50)
-    await place.worker.desk.beat()
+    await place.worker.compensation.beat()
     place.engine.advance(50)
 
     assert known.until_ms > place.engine.clock.now_ms
@@ -399,31 +409,35 @@ async def test_a_long_undo_asks_the_engine_for_time(place: House, agency: Agency
     await serving
 
 
-async def test_a_cancelled_case_finishes_the_undo_at_hand_and_begins_no_other(place: House, agency: Agency) -> None:
+async def test_a_cancelled_case_finishes_the_undo_at_hand_and_begins_no_other(
+    place: CompensationSetup, agency: Agency
+) -> None:
     known = await place.booked()
     agency.reached.clear()
     agency.may_go_on.clear()
     job = await place.take(COMPENSATE)
-    serving = asyncio.create_task(place.worker.desk.serve(job))
+    serving = asyncio.create_task(place.worker.compensation.serve(job))
     await agency.reached.wait()
 
     await place.engine.cancel(known.job.process_instance_key)
-    await place.worker.desk.beat()
+    await place.worker.compensation.beat()
     agency.may_go_on.set()
     await serving
 
     assert await place.undone() == ["trip.book-car"]
 
 
-async def test_a_stopping_worker_gives_its_undo_back_and_spends_nothing(place: House, agency: Agency) -> None:
+async def test_a_stopping_worker_gives_its_undo_back_and_spends_nothing(
+    place: CompensationSetup, agency: Agency
+) -> None:
     known = await place.booked()
     agency.reached.clear()
     agency.may_go_on.clear()
     job = await place.take(COMPENSATE)
-    serving = asyncio.create_task(place.worker.desk.serve(job))
+    serving = asyncio.create_task(place.worker.compensation.serve(job))
     await agency.reached.wait()
 
-    place.worker.desk.stop()
+    place.worker.compensation.stop()
     await serving
 
     assert (known.state, known.job.retries) == (JobState.ACTIVATABLE, 3)
@@ -448,7 +462,7 @@ STATEMENTS = {
 async def test_a_database_that_goes_away_on_the_way_costs_one_more_delivery(
     dsn: str, agency: Agency, statement: str
 ) -> None:
-    async with proxied(dsn) as proxy, house(proxy.dsn, trip_registry(agency)) as place:
+    async with proxied(dsn) as proxy, open_compensation(proxy.dsn, trip_registry(agency)) as place:
         known = await place.booked()
         proxy.cut(STATEMENTS[statement], "before")
 
@@ -464,8 +478,8 @@ async def test_a_database_that_goes_away_on_the_way_costs_one_more_delivery(
 
 
 @pytest.mark.req("CMP-01")
-async def test_a_whole_worker_serves_the_desk_beside_its_verbs(dsn: str, agency: Agency) -> None:
-    async with house(dsn, trip_registry(agency)) as place:
+async def test_a_whole_worker_serves_compensation_beside_its_verbs(dsn: str, agency: Agency) -> None:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         instance = await place.start(*(f"trip.book-{name}" for name in PLACES), COMPENSATE)
         async with asyncio.timeout(60), place.working():
             await place.engine.until(lambda: place.engine.has_ended(instance))
@@ -475,7 +489,7 @@ async def test_a_whole_worker_serves_the_desk_beside_its_verbs(dsn: str, agency:
 
 
 async def test_a_draining_worker_gives_back_what_it_is_undoing(dsn: str, agency: Agency) -> None:
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         known = await place.booked()
         agency.reached.clear()
         agency.may_go_on.clear()
@@ -487,7 +501,7 @@ async def test_a_draining_worker_gives_back_what_it_is_undoing(dsn: str, agency:
 
 
 async def test_a_draining_worker_keeps_what_it_is_undoing_until_it_is_done(dsn: str, agency: Agency) -> None:
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         known = await place.booked()
         agency.reached.clear()
         agency.may_go_on.clear()
@@ -508,7 +522,7 @@ async def test_a_draining_worker_keeps_what_it_is_undoing_until_it_is_done(dsn: 
 _LEASE = "SELECT lease_until FROM verbworker.job_frame WHERE state = 'started'"
 
 
-async def _until(place: House, known: MemoryJob) -> int:
+async def _until(place: CompensationSetup, known: MemoryJob) -> int:
     """Until when the engine leaves a job to its worker, on a clock that goes on a little with each look."""
     place.engine.advance(0.001)
     return known.until_ms
@@ -523,33 +537,33 @@ async def _seen(count: int, look: Callable[[], Awaitable[object]]) -> set[object
     return seen
 
 
-async def test_the_case_of_a_cancelled_entry_is_undone_no_more(place: House) -> None:
+async def test_the_case_of_a_cancelled_entry_is_undone_no_more(place: CompensationSetup) -> None:
     await place.booked()
     job = await place.take(COMPENSATE)
     assert place.entry_id is not None
     await place.runbook.append(place.entry_id, Kind.CANCELLED, once="end", detail={})
 
-    await place.worker.desk.serve(job)
+    await place.worker.compensation.serve(job)
 
     assert not await place.engine.alive(job.process_instance_key)
     assert await place.records() == {}
 
 
-async def test_a_job_of_an_instance_nobody_knows_is_refused(place: House) -> None:
+async def test_a_job_of_an_instance_nobody_knows_is_refused(place: CompensationSetup) -> None:
     known = await place.booked()
     job = await place.take(COMPENSATE)
-    await place.worker.desk.serve(replace(job, variables={}))
+    await place.worker.compensation.serve(replace(job, variables={}))
 
     assert state(known) is JobState.INCIDENT
     assert "InstanceUnknown" in known.messages[0]
     assert await place.records() == {}
 
 
-async def test_a_payload_that_was_tampered_with_stops_the_first_undo(place: House) -> None:
+async def test_a_payload_that_was_tampered_with_stops_the_first_undo(place: CompensationSetup) -> None:
     known = await place.booked()
     job = await place.take(COMPENSATE)
     forged = {**job.variables, "domain_payload": str(job.variables["domain_payload"]).replace("car", "jet")}
-    await place.worker.desk.serve(replace(job, variables=forged))
+    await place.worker.compensation.serve(replace(job, variables=forged))
 
     assert state(known) is JobState.INCIDENT
     assert "SealMismatch" in known.messages[0]
@@ -558,7 +572,7 @@ async def test_a_payload_that_was_tampered_with_stops_the_first_undo(place: Hous
 
 async def test_signed_payloads_stay_signed(dsn: str, agency: Agency) -> None:
     ring = KeyRing("k1", {"k1": b"a secret that is long enough to be one"})
-    async with house(dsn, trip_registry(agency, integrity="signed"), ring=ring) as place:
+    async with open_compensation(dsn, trip_registry(agency, integrity="signed"), ring=ring) as place:
         known = await place.booked()
 
         await place.undo()
@@ -567,7 +581,7 @@ async def test_signed_payloads_stay_signed(dsn: str, agency: Agency) -> None:
         assert str(known.variables["domain_payload_hash"]).startswith("hmac-sha256:k1:")
 
 
-async def test_undo_frames_need_no_relay_and_leave_for_the_archive(place: House) -> None:
+async def test_undo_frames_need_no_relay_and_leave_for_the_archive(place: CompensationSetup) -> None:
     await place.booked()
 
     await place.undo()
@@ -578,13 +592,13 @@ async def test_undo_frames_need_no_relay_and_leave_for_the_archive(place: House)
     assert [row["ack_result"] for row in rows] == ["undone"] * 3
 
 
-async def test_what_was_done_before_the_engine_re_created_the_instance_is_undone_too(place: House) -> None:
+async def test_what_was_done_before_the_engine_re_created_the_instance_is_undone_too(place: CompensationSetup) -> None:
     await place.booked()
     job = await place.take(COMPENSATE)
     moved = replace(job, process_instance_key=job.process_instance_key + 1)
     (instance,) = await place.database.fetch("SELECT instance_uid FROM verbworker.workflow_instance")
     assert await Instances(place.database).adopt(instance["instance_uid"], moved, instead_of=job.process_instance_key)
 
-    await place.worker.desk.serve(moved)
+    await place.worker.compensation.serve(moved)
 
     assert await place.undone() == BACKWARDS

@@ -11,7 +11,9 @@ import pytest
 
 from tests.support.databases import blocked, execute, plain
 from tests.support.postgres import Postgres
+from tests.support.told_outages import told_outage
 from verbworker.app.logging import set_up
+from verbworker.background.outages import ENGINE, POSTGRES
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores.database import Database, connect
 from verbworker.stores.dsn import hide_password
@@ -99,6 +101,26 @@ async def test_a_session_that_is_ended_makes_the_store_unavailable(dsn: str) -> 
         await database.ping()
 
 
+async def test_an_answer_ends_an_outage_and_an_error_does_not(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with Database(dsn, size=1) as database:
+        is_over = told_outage(POSTGRES, caplog)
+        with pytest.raises(StoreUnavailable):
+            await database.fetchrow("SELECT pg_terminate_backend(pg_backend_pid())")
+        after_an_error = is_over()
+        await database.ping()
+
+        assert (after_an_error, is_over()) == (False, True)
+
+
+async def test_a_commit_ends_the_outages_of_its_pool(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with Database(dsn, size=1, outages=(ENGINE,)) as database:
+        is_over = told_outage(ENGINE, caplog)
+        async with database.transaction() as connection:
+            await connection.execute("SELECT 1")
+
+        assert is_over()
+
+
 async def gone(dsn: str, pid: int) -> None:
     async with plain(dsn) as watcher, asyncio.timeout(20):
         while True:
@@ -140,7 +162,7 @@ async def test_a_standby_takes_no_writes() -> None:
                 await database.execute("CREATE TABLE anything (id int)")
 
 
-STATES = {
+STATES: dict[str, tuple[type[StoreError], str]] = {
     "08006": (StoreUnavailable, "see that the server runs and that the network lets this host through"),
     "25006": (StoreReadOnly, "set VERBWORKER_DSN to the primary"),
     "28000": (StoreUnavailable, "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host"),

@@ -48,17 +48,17 @@ def sample(name: str, **labels: str) -> float:
 async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(dsn: str) -> None:
     calls = Calls()
     registry = calls.registry()
-    async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
-        job = await desk.begun()
-        await desk.crash(job, Point.PUSHED)
-        await desk.change(job, "lease_until = clock_timestamp() + interval '20 seconds'")
-        before = await desk.frame(job)
+    async with opened(dsn, registry) as worker, opened(dsn, registry, engine=worker.engine) as rival:
+        job = await worker.begun()
+        await worker.crash(job, Point.PUSHED)
+        await worker.change(job, "lease_until = clock_timestamp() + interval '20 seconds'")
+        before = await worker.frame(job)
         await rival.work()
-        after = await desk.frame(job)
+        after = await worker.frame(job)
 
         assert calls.count == 0
         assert (after.epoch, after.owner, after.lease_until) == (before.epoch, before.owner, before.lease_until)
-        assert await desk.story(job) == ["busy"]
+        assert await worker.story(job) == ["busy"]
         # The engine is not the timer: if the rival dies, the sweep hands its job out again.
         assert (rival.engine.extended, rival.engine.failures) == ([], [])
 
@@ -66,30 +66,30 @@ async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(
 @pytest.mark.req("JOB-01")
 async def test_a_delivery_that_lay_about_while_a_later_one_was_claimed_says_nothing(dsn: str) -> None:
     calls = Calls(TransientExternal("away"))
-    async with opened(dsn, calls.registry(policy=quick())) as desk:
-        old = await desk.begun()
-        desk.engine.time_out(old.key)
-        await desk.work()
-        told = list(desk.engine.failures)
-        await desk.executor.execute(old)
+    async with opened(dsn, calls.registry(policy=quick())) as worker:
+        old = await worker.begun()
+        worker.engine.time_out(old.key)
+        await worker.work()
+        told = list(worker.engine.failures)
+        await worker.executor.execute(old)
 
-        assert (calls.count, desk.engine.failures) == (1, told)
-        assert (await desk.story(old))[-1] == "superseded"
+        assert (calls.count, worker.engine.failures) == (1, told)
+        assert (await worker.story(old))[-1] == "superseded"
 
 
 @pytest.mark.req("X-07")
 async def test_a_key_that_the_engine_gave_to_another_job_runs_that_job_and_gets_no_old_answer(dsn: str) -> None:
     calls = Calls()
-    async with opened(dsn, calls.registry()) as desk:
-        await desk.start()
-        job = await desk.work()
-        desk.engine.redeliver(job.key)
-        again = await desk.deliver()
-        await desk.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
-        kept: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
+    async with opened(dsn, calls.registry()) as worker:
+        await worker.start()
+        job = await worker.work()
+        worker.engine.redeliver(job.key)
+        again = await worker.deliver()
+        await worker.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+        kept: Any = await worker.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
 
         assert (calls.count, kept[0]) == (2, 1)
-        assert "replay" not in await desk.story(job)
+        assert "replay" not in await worker.story(job)
 
 
 @pytest.mark.req("X-07", "FAIL-04")
@@ -98,21 +98,21 @@ async def test_a_key_that_is_another_jobs_without_a_payload_to_vouch_for_it_is_n
     dsn: str, trouble: bool
 ) -> None:
     calls = Calls()
-    async with opened(dsn, calls.registry()) as desk:
-        await desk.start()
-        job = await desk.work()
-        desk.engine.redeliver(job.key)
-        again = await desk.deliver()
+    async with opened(dsn, calls.registry()) as worker:
+        await worker.start()
+        job = await worker.work()
+        worker.engine.redeliver(job.key)
+        again = await worker.deliver()
         if trouble:
-            desk.engine.drop("fail")
+            worker.engine.drop("fail")
         foreign = {**again.variables, PAYLOAD: "{}"}
         stranger = replace(again, element_instance_key=again.element_instance_key + 1, variables=foreign)
-        await desk.executor.execute(stranger)
-        kept: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
+        await worker.executor.execute(stranger)
+        kept: Any = await worker.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
 
-        assert (calls.count, kept[0], desk.known(job).completions) == (1, 1, 1)
+        assert (calls.count, kept[0], worker.known(job).completions) == (1, 1, 1)
         if not trouble:
-            ((_, retries, message),) = desk.engine.failures
+            ((_, retries, message),) = worker.engine.failures
             assert retries == 0
             assert message.startswith("PermanentContract IdentityMismatch: this key is another job's")
             assert message.endswith(f"frame {job.key})")
@@ -125,18 +125,18 @@ async def test_a_key_that_is_another_jobs_without_a_payload_to_vouch_for_it_is_n
 async def test_a_verdict_is_replayed_whatever_the_variables_say_by_now(dsn: str) -> None:
     drifts = sample("verbworker_input_drift_total", verb="desk.act")
     calls = Calls()
-    async with opened(dsn, calls.registry()) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.POPPED)
-        stored = await desk.frame(job)
-        again = await desk.deliver()
+    async with opened(dsn, calls.registry()) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.POPPED)
+        stored = await worker.frame(job)
+        again = await worker.deliver()
         changed = {**again.variables, "domain_payload": '{"changed":true}'}
-        await desk.executor.execute(replace(again, variables=changed))
+        await worker.executor.execute(replace(again, variables=changed))
 
-        assert (calls.count, desk.known(job).state) == (1, JobState.COMPLETED)
-        assert str(desk.known(job).variables["domain_payload"]).encode() == stored.output
+        assert (calls.count, worker.known(job).state) == (1, JobState.COMPLETED)
+        assert str(worker.known(job).variables["domain_payload"]).encode() == stored.output
         assert sample("verbworker_input_drift_total", verb="desk.act") == drifts + 1
-        assert await desk.story(job) == ["input drift", "replay"]
+        assert await worker.story(job) == ["input drift", "replay"]
 
 
 class LateFrames(Frames):
@@ -153,12 +153,12 @@ class LateFrames(Frames):
 
 async def test_a_frame_that_became_free_meanwhile_is_claimed_after_all(dsn: str) -> None:
     calls = Calls()
-    async with opened(dsn, calls.registry(), frames_type=LateFrames) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PUSHED)
-        await desk.work()
+    async with opened(dsn, calls.registry(), frames_type=LateFrames) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PUSHED)
+        await worker.work()
 
-        assert (calls.count, desk.known(job).state) == (1, JobState.COMPLETED)
+        assert (calls.count, worker.known(job).state) == (1, JobState.COMPLETED)
 
 
 class ShyFrames(Frames):
@@ -170,11 +170,11 @@ class ShyFrames(Frames):
 
 async def test_a_job_that_can_never_be_claimed_is_neither_run_nor_failed(dsn: str) -> None:
     calls = Calls()
-    async with opened(dsn, calls.registry(), frames_type=ShyFrames) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, calls.registry(), frames_type=ShyFrames) as worker:
+        await worker.start()
+        job = await worker.work()
 
-        assert (calls.count, desk.known(job).state, desk.engine.failures) == (0, JobState.ACTIVATED, [])
+        assert (calls.count, worker.known(job).state, worker.engine.failures) == (0, JobState.ACTIVATED, [])
 
 
 class SlowFrames(Frames):
@@ -186,12 +186,12 @@ class SlowFrames(Frames):
 
 
 async def test_whoever_was_not_quick_enough_to_hold_a_frame_does_not_report_it(dsn: str) -> None:
-    async with opened(dsn, Calls().registry(max_runs=1), frames_type=SlowFrames) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PUSHED)
-        await desk.work()
+    async with opened(dsn, Calls().registry(max_runs=1), frames_type=SlowFrames) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PUSHED)
+        await worker.work()
 
-        assert (await desk.column(job, "fail_code"), desk.engine.failures) == ("CrashLoop", [])
+        assert (await worker.column(job, "fail_code"), worker.engine.failures) == ("CrashLoop", [])
 
 
 async def test_a_branch_that_begins_after_another_wrote_sees_what_it_wrote(dsn: str) -> None:
@@ -201,23 +201,23 @@ async def test_a_branch_that_begins_after_another_wrote_sees_what_it_wrote(dsn: 
         seen.append(account.booked)
         return account.model_copy(update={"note": "looked"})
 
-    async with opened(dsn, one_verb(look)) as desk:
-        job = await desk.begun()
-        await desk.executor.execute(beside(job, OTHER))
-        await desk.executor.execute(job)
+    async with opened(dsn, one_verb(look)) as worker:
+        job = await worker.begun()
+        await worker.executor.execute(beside(job, OTHER))
+        await worker.executor.execute(job)
 
         assert seen == [True]
-        assert '"booked":true' in str(desk.known(job).variables["domain_payload"])
+        assert '"booked":true' in str(worker.known(job).variables["domain_payload"])
 
 
 @pytest.mark.req("JOB-09", "FAIL-03")
 async def test_a_job_of_a_verb_nobody_knows_is_an_incident_with_a_frame(dsn: str) -> None:
-    async with opened(dsn, Calls().registry()) as desk:
-        job = await desk.begun()
-        await desk.executor.execute(replace(job, type="desk.gone"))
+    async with opened(dsn, Calls().registry()) as worker:
+        job = await worker.begun()
+        await worker.executor.execute(replace(job, type="desk.gone"))
 
-        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "VerbUnknown")
-        assert desk.known(job).state is JobState.INCIDENT
+        assert (await worker.column(job, "state"), await worker.column(job, "fail_code")) == ("incident", "VerbUnknown")
+        assert worker.known(job).state is JobState.INCIDENT
 
 
 # ---- the services beside -------------------------------------------------------------------------------------------
@@ -258,46 +258,46 @@ async def _goes_on(service: Any, frames: Frames) -> bool:
 
 @pytest.mark.req("EVO-02")
 async def test_a_relay_goes_on_after_the_database_was_away(dsn: str) -> None:
-    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.POPPED)
-        assert await _goes_on(Relay(desk.frames, desk.returns, every=timedelta(milliseconds=1)), desk.frames)
+    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.POPPED)
+        assert await _goes_on(Relay(worker.frames, worker.returns, every=timedelta(milliseconds=1)), worker.frames)
 
 
 async def test_a_reaper_goes_on_after_the_database_was_away(dsn: str) -> None:
-    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as desk:
-        assert await _goes_on(Archiver(desk.frames, every=timedelta(milliseconds=1)), desk.frames)
+    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as worker:
+        assert await _goes_on(Archiver(worker.frames, every=timedelta(milliseconds=1)), worker.frames)
 
 
-async def _archived(desk: LooplessWorker) -> int:
-    row: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.job_frame_archive")
+async def _archived(worker: LooplessWorker) -> int:
+    row: Any = await worker.database.fetchrow("SELECT count(*) FROM verbworker.job_frame_archive")
     return int(row[0])
 
 
 async def test_a_reaper_archives_what_is_acknowledged_and_counts_what_waits(dsn: str) -> None:
-    async with opened(dsn, Calls().registry()) as desk:
+    async with opened(dsn, Calls().registry()) as worker:
         for _ in range(2):
-            await desk.start()
-            await desk.work()
-        await desk.frames.flush()
-        await desk.executor.execute(replace(await desk.begun(), type="desk.gone"))
-        await desk.crash(await desk.begun(), Point.POPPED)
-        archiver = Archiver(desk.frames, after=timedelta(0))
+            await worker.start()
+            await worker.work()
+        await worker.frames.flush()
+        await worker.executor.execute(replace(await worker.begun(), type="desk.gone"))
+        await worker.crash(await worker.begun(), Point.POPPED)
+        archiver = Archiver(worker.frames, after=timedelta(0))
         moved = await archiver.archive()
         await archiver.tidy()
 
-        assert (moved, await _archived(desk)) == (2, 2)
+        assert (moved, await _archived(worker)) == (2, 2)
         assert sample("verbworker_held_frames") == 1
         assert sample("verbworker_unacknowledged_frames") == 1
         assert sample("verbworker_unacknowledged_age_seconds") > 0
 
 
 async def test_a_word_that_cannot_be_noted_changes_nothing(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with opened(dsn, Calls().registry()) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.POPPED)
-        desk.engine.drop("complete")
-        await desk.database.execute("DROP TABLE verbworker.frame_event CASCADE")
-        await desk.returns.verdict(job.key, verdict_of(await desk.frame(job)))
+    async with opened(dsn, Calls().registry()) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.POPPED)
+        worker.engine.drop("complete")
+        await worker.database.execute("DROP TABLE verbworker.frame_event CASCADE")
+        await worker.returns.verdict(job.key, verdict_of(await worker.frame(job)))
 
         assert "note not written" in caplog.text

@@ -11,7 +11,7 @@ from verbworker.engine.protocol import Signal, Variables
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.runbook.event import Kind
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.messages.ingress import Answered, ImmediateDelivery
+from verbworker.work.messages.ingress import DeliveryAnswer, ImmediateDelivery
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ async def test_what_the_engine_will_never_take_is_a_dead_letter(dsn: str) -> Non
         )
 
 
-async def test_many_messengers_publish_each_message_once(room: InboxSetup) -> None:
+async def test_many_workers_publish_each_message_once(room: InboxSetup) -> None:
     for number in range(30):
         await room.case(f"case-{number}")
         await room.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
@@ -190,7 +190,7 @@ async def test_many_messengers_publish_each_message_once(room: InboxSetup) -> No
     assert len(room.engine.published) == 30
 
 
-async def test_a_poked_messenger_delivers_without_waiting(dsn: str) -> None:
+async def test_a_delivery_that_is_woken_does_not_wait(dsn: str) -> None:
     async with mailroom(dsn) as room:
         await room.case()
         async with asyncio.TaskGroup() as tasks:
@@ -221,25 +221,25 @@ class Waiting(MemoryEngine):
         return self.answer
 
 
-def counter_with(room: InboxSetup, engine: Waiting) -> ImmediateDelivery:
-    room.counter._engine = engine
-    return room.counter
+def immediate_with(room: InboxSetup, engine: Waiting) -> ImmediateDelivery:
+    room.immediate._engine = engine
+    return room.immediate
 
 
 @pytest.mark.req("MSG-05")
 async def test_a_message_is_handed_over_to_a_case_that_waits(room: InboxSetup) -> None:
     case = await room.case()
-    counter = counter_with(room, Waiting(7))
-    answer = await counter.hand_over(make_message(), sent_by="tests")
+    immediate = immediate_with(room, Waiting(7))
+    answer = await immediate.hand_over(make_message(), sent_by="tests")
 
-    assert answer == Answered(is_delivered=True)
+    assert answer == DeliveryAnswer(is_delivered=True)
     assert await room.consume(case) is not None
 
 
 @pytest.mark.req("MSG-05", "MSG-08")
 async def test_a_case_that_does_not_wait_now_is_told_that_a_message_came(room: InboxSetup) -> None:
     case = await room.case()
-    answer = await counter_with(room, Waiting(None)).hand_over(make_message(), sent_by="tests")
+    answer = await immediate_with(room, Waiting(None)).hand_over(make_message(), sent_by="tests")
 
     assert (answer.is_delivered, answer.is_kept) == (False, False)
     assert [detail["code"] for detail in await room.told(case, Kind.CORRELATION_FAILED)] == ["no_case"]
@@ -248,10 +248,10 @@ async def test_a_case_that_does_not_wait_now_is_told_that_a_message_came(room: I
 async def test_a_sender_may_try_again_under_the_same_id(room: InboxSetup) -> None:
     await room.case()
     engine = Waiting(None)
-    counter = counter_with(room, engine)
-    await counter.hand_over(make_message(), sent_by="portal")
+    immediate = immediate_with(room, engine)
+    await immediate.hand_over(make_message(), sent_by="portal")
     engine.answer = 7
-    answer = await counter.hand_over(make_message(), sent_by="portal")
+    answer = await immediate.hand_over(make_message(), sent_by="portal")
     (letter,) = await room.letters.list(TENANT, resolved=True)
 
     assert answer.is_delivered
@@ -261,15 +261,15 @@ async def test_a_sender_may_try_again_under_the_same_id(room: InboxSetup) -> Non
 async def test_a_message_that_was_handed_over_is_not_handed_over_again(room: InboxSetup) -> None:
     await room.case()
     engine = Waiting(7)
-    counter = counter_with(room, engine)
-    answers = [await counter.hand_over(make_message(), sent_by="tests") for _ in range(2)]
+    immediate = immediate_with(room, engine)
+    answers = [await immediate.hand_over(make_message(), sent_by="tests") for _ in range(2)]
 
-    assert (answers, engine.handed) == ([Answered(is_delivered=True)] * 2, [KEY])
+    assert (answers, engine.handed) == ([DeliveryAnswer(is_delivered=True)] * 2, [KEY])
 
 
 async def test_when_the_answer_is_lost_the_message_is_kept_and_nobody_sends_it_at_once(room: InboxSetup) -> None:
     await room.case()
-    answer = await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(
+    answer = await immediate_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(
         make_message(), sent_by="tests"
     )
 
@@ -279,7 +279,7 @@ async def test_when_the_answer_is_lost_the_message_is_kept_and_nobody_sends_it_a
 
 async def test_a_kept_message_that_the_case_did_read_is_not_sent_again(room: InboxSetup) -> None:
     case = await room.case()
-    await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
+    await immediate_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
     await room.consume(case)
     await room.hurry()
     await room.message_delivery.drain()
@@ -289,7 +289,7 @@ async def test_a_kept_message_that_the_case_did_read_is_not_sent_again(room: Inb
 
 async def test_a_kept_message_that_nobody_read_is_published(room: InboxSetup) -> None:
     await room.case()
-    await counter_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
+    await immediate_with(room, Waiting(EngineUnavailable("no answer"))).hand_over(make_message(), sent_by="tests")
     await room.hurry()
     await room.message_delivery.drain()
 

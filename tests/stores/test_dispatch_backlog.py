@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.casebook import case_registry
-from tests.support.start_router import Counter, asking, counter
+from tests.support.case_setup import case_registry
+from tests.support.start_router import StartSetup, asking, open_starts
 from verbworker import metrics
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Start, Started
@@ -20,10 +20,10 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-async def desk(dsn: str, registry: Registry) -> AsyncIterator[Counter]:
+async def starts(dsn: str, registry: Registry) -> AsyncIterator[StartSetup]:
     engine = MemoryEngine("memory")
     engine.line("backlog-case", ["backlog.first"])
-    async with Database(dsn, size=4) as database, counter(database, registry, engine) as opened:
+    async with Database(dsn, size=4) as database, open_starts(database, registry, engine) as opened:
         yield opened
 
 
@@ -31,14 +31,14 @@ def shown(name: str) -> float | None:
     return metrics.REGISTRY.get_sample_value(name)
 
 
-async def test_a_case_counts_until_the_engine_has_begun_it(desk: Counter) -> None:
+async def test_a_case_counts_until_the_engine_has_begun_it(starts: StartSetup) -> None:
     for name in ("one", "two"):
-        await desk.router.invoke("backlog.case", {"name": name}, caller=asking())
-    await desk.dispatcher.count()
+        await starts.router.invoke("backlog.case", {"name": name}, caller=asking())
+    await starts.dispatcher.count()
     before, age = shown("verbworker_waiting_starts"), shown("verbworker_waiting_starts_age_seconds")
 
-    await desk.dispatcher.drain()
-    await desk.dispatcher.count()
+    await starts.dispatcher.drain()
+    await starts.dispatcher.count()
 
     assert before == 2
     assert age is not None
@@ -47,15 +47,15 @@ async def test_a_case_counts_until_the_engine_has_begun_it(desk: Counter) -> Non
 
 
 async def test_cases_that_the_engine_refuses_are_one_log_line_a_minute(
-    desk: Counter, registry: Registry, caplog: pytest.LogCaptureFixture
+    starts: StartSetup, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Nothing is deployed on this engine.
-    async with counter(desk.database, registry, MemoryEngine("empty")) as refused:
+    async with open_starts(starts.database, registry, MemoryEngine("empty")) as refused:
         entries = [
             await refused.router.invoke("backlog.case", {"name": name}, caller=asking()) for name in ("one", "two")
         ]
         for _ in range(3):
-            await desk.database.execute("UPDATE verbworker.dispatch SET next_at = now() - interval '1 second'")
+            await starts.database.execute("UPDATE verbworker.dispatch SET next_at = now() - interval '1 second'")
             await refused.dispatcher.drain()
 
     said = [record.__dict__ for record in caplog.records if record.getMessage() == "not started yet"]
@@ -64,10 +64,10 @@ async def test_cases_that_the_engine_refuses_are_one_log_line_a_minute(
     assert "backlog-case" in said[0]["reason"]
 
 
-async def test_another_engines_cases_are_not_counted(desk: Counter, registry: Registry) -> None:
-    await desk.router.invoke("backlog.case", {"name": "one"}, caller=asking())
+async def test_another_engines_cases_are_not_counted(starts: StartSetup, registry: Registry) -> None:
+    await starts.router.invoke("backlog.case", {"name": "one"}, caller=asking())
 
-    async with counter(desk.database, registry, MemoryEngine("other")) as other:
+    async with open_starts(starts.database, registry, MemoryEngine("other")) as other:
         await other.dispatcher.count()
 
     assert shown("verbworker_waiting_starts") == 0
@@ -93,11 +93,11 @@ async def test_a_start_whose_answer_was_lost_is_not_repeated_by_an_engine_with_u
     dsn: str, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = UniqueEngine()
-    async with Database(dsn, size=4) as database, counter(database, registry, engine) as desk:
-        entry = await desk.router.invoke("backlog.case", {"name": "one"}, caller=asking())
+    async with Database(dsn, size=4) as database, open_starts(database, registry, engine) as starts:
+        entry = await starts.router.invoke("backlog.case", {"name": "one"}, caller=asking())
         for _ in range(2):
             await database.execute("UPDATE verbworker.dispatch SET next_at = now() - interval '1 second'")
-            await desk.dispatcher.drain()
+            await starts.dispatcher.drain()
         row = await database.fetchrow("SELECT attempts, done_at, next_at > now() AS later FROM verbworker.dispatch")
 
     assert engine.ids == [str(entry.entry_id)] * 2

@@ -41,8 +41,8 @@ async def waiting(
     asking = asyncio.create_task(engine.activate(asked("branch", worker=worker, tenants=tenants), limit, WAIT_MS))
 
     async def is_waiting() -> bool:
-        guests = engine._waiters._waiters.get("branch", [])
-        return any(guest.is_waiting and guest.ask.worker == worker for guest in guests)
+        waiters = engine._waiters._waiters.get("branch", [])
+        return any(waiter.is_waiting and waiter.ask.worker == worker for waiter in waiters)
 
     await eventually(is_waiting)
     return asking
@@ -108,10 +108,10 @@ async def test_what_was_brought_to_somebody_who_has_left_goes_to_the_next_at_onc
 ) -> None:
     job = await first(engine)
     asking = await waiting(engine, 5)
-    (guest,) = engine._waiters._waiters["branch"]
+    (waiter,) = engine._waiters._waiters["branch"]
 
     async def is_promised() -> bool:
-        return guest.promised > 0
+        return waiter.promised > 0
 
     async with Database(dsn, size=1) as database:
         async with database.transaction() as connection:
@@ -137,8 +137,8 @@ async def test_a_promise_that_was_not_kept_is_forgotten(engine: EmbeddedEngine, 
     with pytest.raises(JobGone):
         await engine.complete(job.key, {})
 
-    (guest,) = engine._waiters._waiters["branch"]
-    assert (guest.promised, guest.brought) == (0, [])
+    (waiter,) = engine._waiters._waiters["branch"]
+    assert (waiter.promised, waiter.brought) == (0, [])
     await engine.start(Start("p", {}))
     (again,) = await other.activate(asked("first"), 1, WAIT_MS)
     await engine.complete(again.key, {})

@@ -51,7 +51,7 @@ async def test_timers_that_are_due_at_once_fire_once_each_over_several_processes
         async def is_over() -> bool:
             return bool(await value(dsn, TIMERS) == 0)
 
-        await eventually(is_over, patience=120)
+        await eventually(is_over, timeout=120)
 
     assert await made(dsn) == (many, many)
 
@@ -74,9 +74,9 @@ async def test_timers_that_can_never_fire_do_not_keep_others_from_it(dsn: str) -
     async with embedded(dsn, run_timers=False) as quiet:
         await deploy(quiet)
         started = await quiet.start(Start("p", {}))
-    strays = "SELECT 1 + i, $1, now() FROM generate_series(1, 250) AS i"
+    skipped = "SELECT 1 + i, $1, now() FROM generate_series(1, 250) AS i"
     await execute(
-        dsn, f"INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at) {strays}", started.instance_key
+        dsn, f"INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at) {skipped}", started.instance_key
     )
     await EmbeddedPlace(dsn).moved(3601)
 

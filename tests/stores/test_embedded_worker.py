@@ -80,8 +80,8 @@ async def test_a_worker_names_a_case_whose_job_was_handed_out_and_never_claimed(
         (deployed,) = await engine.deploy([Resource("settle.bpmn", woven.content)])
         deployments, sha256 = Deployments(database, engine_id=engine.engine_id), b"x" * 32
         await deployments.record(deployed, woven, resource="settle.bpmn", authored_sha256=sha256, by="tests")
-        async with open_resources(quick, registry) as office:
-            entry = await office.router.invoke(workflow.name, {}, caller=asking())
+        async with open_resources(quick, registry) as resources:
+            entry = await resources.router.invoke(workflow.name, {}, caller=asking())
         dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
         await Dispatcher(dispatches, Instances(database), engine).drain()
         (lost,) = await engine.activate(Ask("ledger.book", "a worker that died", 3_600_000, ()), 1, 5_000)

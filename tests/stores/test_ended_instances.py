@@ -9,8 +9,8 @@ import pytest
 from tests.support import worker_boot as rooms
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
-from tests.support.gate_cases import TENANT, hall_registry, memory
-from tests.support.gate_cases import opened as opened_hall
+from tests.support.gate_cases import TENANT, memory, review_registry
+from tests.support.gate_cases import opened as opened_gates
 from tests.support.ledger import Account
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Ask, Start
@@ -46,20 +46,20 @@ def reconciler(database: Database, engine: MemoryEngine, after: timedelta = NOW)
     return Reconciler(database, engine, Cancellation(database, dispatches, engine), after=after)
 
 
-async def end(book: StoredEntry, kind: Kind = Kind.CANCELLED) -> None:
+async def end(stored: StoredEntry, kind: Kind = Kind.CANCELLED) -> None:
     detail = {} if kind is Kind.CANCELLED else {"result": "ok"}
-    async with book.database.transaction() as connection:
-        await book.runbook.end_in(connection, book.entry_id, outcome=None, detail=detail, kind=kind)
+    async with stored.database.transaction() as connection:
+        await stored.runbook.end_in(connection, stored.entry_id, outcome=None, detail=detail, kind=kind)
 
 
 async def begun(database: Database, engine: MemoryEngine, kind: str = "kyc.check") -> tuple[StoredEntry, int]:
     """An entry whose engine instance stands at one job."""
     engine.line("kyc", [kind, "kyc.other"])
-    book = await StoredEntry.open(database, attempts=1)
-    variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
+    stored = await StoredEntry.open(database, attempts=1)
+    variables = {ENTRY_ID: str(stored.entry_id), INSTANCE_UID: str(stored.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
-    await book.start(started.instance_key)
-    return book, started.instance_key
+    await stored.start(started.instance_key)
+    return stored, started.instance_key
 
 
 async def delivery(engine: MemoryEngine, kind: str) -> Job:
@@ -73,8 +73,8 @@ async def delivery(engine: MemoryEngine, kind: str) -> Job:
 @pytest.mark.parametrize("kind", [Kind.CANCELLED, Kind.RESULT])
 async def test_an_instance_that_outlives_its_entry_is_cancelled(database: Database, kind: Kind) -> None:
     engine = MemoryEngine(ENGINE)
-    book, instance_key = await begun(database, engine)
-    await end(book, kind)
+    stored, instance_key = await begun(database, engine)
+    await end(stored, kind)
 
     await reconciler(database, engine).look()
 
@@ -83,9 +83,9 @@ async def test_an_instance_that_outlives_its_entry_is_cancelled(database: Databa
 
 async def test_an_instance_that_ended_with_its_entry_is_asked_for_once(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
-    book, instance_key = await begun(database, engine)
+    stored, instance_key = await begun(database, engine)
     await engine.cancel(instance_key)
-    await end(book)
+    await end(stored)
 
     assert await reconciler(database, engine).look() == 1
     assert await reconciler(database, engine).look() == 0
@@ -93,8 +93,8 @@ async def test_an_instance_that_ended_with_its_entry_is_asked_for_once(database:
 
 async def test_an_instance_is_asked_for_again_when_the_engine_was_away(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
-    book, instance_key = await begun(database, engine)
-    await end(book)
+    stored, instance_key = await begun(database, engine)
+    await end(stored)
     engine.drop("alive", 1)
     await reconciler(database, engine).look()
     was_alive = await engine.alive(instance_key)
@@ -107,8 +107,8 @@ async def test_an_instance_is_asked_for_again_when_the_engine_was_away(database:
 
 async def test_an_entry_that_has_just_ended_is_given_time(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
-    book, instance_key = await begun(database, engine)
-    await end(book)
+    stored, instance_key = await begun(database, engine)
+    await end(stored)
 
     assert await reconciler(database, engine, timedelta(minutes=1)).look() == 0
     assert await engine.alive(instance_key)
@@ -123,19 +123,19 @@ async def act(connection: Connection, visit: JobVisit) -> bool:
 
 async def test_an_instance_that_begins_to_wait_after_its_entry_was_completed_is_cancelled(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
-    book, instance_key = await begun(database, engine, PARK)
-    await end(book, Kind.RESULT)
+    stored, instance_key = await begun(database, engine, PARK)
+    await end(stored, Kind.RESULT)
 
     await ListenerJobs(database, engine, identity(database, engine)).receive(await delivery(engine, PARK), act)
 
     assert not await engine.alive(instance_key)
-    assert (await book.entry()).status is Status.COMPLETED
+    assert (await stored.entry()).status is Status.COMPLETED
 
 
 async def test_the_last_listener_of_a_completed_entry_lets_its_instance_end(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
-    book, _ = await begun(database, engine, COMPLETE)
-    await end(book, Kind.RESULT)
+    stored, _ = await begun(database, engine, COMPLETE)
+    await end(stored, Kind.RESULT)
     job = await delivery(engine, COMPLETE)
 
     await ListenerJobs(database, engine, identity(database, engine)).receive(job, act)
@@ -146,13 +146,13 @@ async def test_the_last_listener_of_a_completed_entry_lets_its_instance_end(data
 async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: Database) -> None:
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [PARK, COMPLETE])
-    book = await StoredEntry.open(database, attempts=1)
-    variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
+    stored = await StoredEntry.open(database, attempts=1)
+    variables = {ENTRY_ID: str(stored.entry_id), INSTANCE_UID: str(stored.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
-    await book.start(started.instance_key)
+    await stored.start(started.instance_key)
     job = await delivery(engine, PARK)
     await engine.complete(job.key, {})
-    await end(book, Kind.RESULT)
+    await end(stored, Kind.RESULT)
 
     await ListenerJobs(database, engine, identity(database, engine)).receive(job, act)
 
@@ -161,16 +161,16 @@ async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: D
 
 async def test_the_gate_of_a_completed_entry_asks_nobody_and_its_instance_is_cancelled(database: Database) -> None:
     engine = memory()
-    registry = hall_registry(gate=Gate("review", "task_1", ("approve", "reject"), "reviewer"))
-    async with opened_hall(database, engine, registry, identity=identity(database, engine)) as hall:
-        entry_id = await hall.ask()
-        job = await hall.task()
+    registry = review_registry(gate=Gate("review", "task_1", ("approve", "reject"), "reviewer"))
+    async with opened_gates(database, engine, registry, identity=identity(database, engine)) as setup:
+        entry_id = await setup.ask()
+        job = await setup.task()
         async with database.transaction() as connection:
-            await hall.counter.runbook.end_in(connection, entry_id, outcome=None, detail={"result": "ok"})
+            await setup.starts.runbook.end_in(connection, entry_id, outcome=None, detail={"result": "ok"})
 
-        await hall.desk.serve(job)
+        await setup.handler.serve(job)
 
-        assert await hall.gates.list(TENANT, entry_id=entry_id, closed=True) == []
+        assert await setup.gates.list(TENANT, entry_id=entry_id, closed=True) == []
         assert not await engine.alive(job.process_instance_key)
 
 
@@ -178,17 +178,17 @@ async def test_a_step_of_a_completed_entry_is_not_run_and_its_instance_is_cancel
     async def fail(account: Account) -> Account:
         raise AssertionError("an entry that ended is not worked on")
 
-    async with rooms.opened(dsn, rooms.one_verb(fail, mode="transactional")) as desk:
-        desk.executor._identity = identity(desk.database, desk.engine)
-        begun = await desk.start()
-        job = await desk.deliver()
-        await desk.database.execute(
+    async with rooms.opened(dsn, rooms.one_verb(fail, mode="transactional")) as worker:
+        worker.executor._identity = identity(worker.database, worker.engine)
+        begun = await worker.start()
+        job = await worker.deliver()
+        await worker.database.execute(
             "UPDATE verbworker.workflow_instance SET status = 'completed', ended_at = clock_timestamp()"
             " WHERE instance_uid = $1",
             begun.instance_uid,
         )
 
-        await desk.executor.execute(job)
+        await worker.executor.execute(job)
 
-        assert not await desk.engine.alive(job.process_instance_key)
-        assert (await desk.frame(job)).state is not FrameState.INCIDENT
+        assert not await worker.engine.alive(job.process_instance_key)
+        assert (await worker.frame(job)).state is not FrameState.INCIDENT

@@ -2,16 +2,17 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.support.drawing import Drawing
+from tests.support.drawing import Drawing, listeners
 from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
 from verbworker.engine.embedded.engine import EmbeddedEngine
-from verbworker.errors import EngineUnavailable
+from verbworker.errors import EngineUnavailable, InvocationInvalid
 from verbworker.job.job import Job
 from verbworker.runbook.event import Event, Kind, Wait, describe
 from verbworker.stores.cases.dispatches import Dispatches
@@ -21,6 +22,12 @@ from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
+
+DEPLOYED = """
+INSERT INTO verbworker.process_deployment (
+  engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven, woven_sha256, deployed_by)
+VALUES ($1, 77, $2, 1, 'kyc.open-case', 'r', sha256($3), $3, sha256($3), 'tests')
+"""
 
 
 @pytest.fixture
@@ -35,8 +42,8 @@ async def engine(database: Database) -> AsyncIterator[EmbeddedEngine]:
         yield engine
 
 
-async def of_kind(book: StoredEntry, kind: Kind) -> list[Event]:
-    return [event for event in await book.events() if event.kind is kind]
+async def of_kind(stored: StoredEntry, kind: Kind) -> list[Event]:
+    return [event for event in await stored.events() if event.kind is kind]
 
 
 async def trouble_of(database: Database) -> list[Trouble]:
@@ -47,17 +54,17 @@ async def trouble_of(database: Database) -> list[Trouble]:
 async def test_what_the_engine_raises_parks_the_entry_in_the_same_commit(
     case: EngineCase, database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, instance_key = await begin_case(database, engine, case.drawing())
+    stored, instance_key = await begin_case(database, engine, case.drawing())
     await case.fault(engine)
 
     (incident,) = await engine.incidents([instance_key])
-    (parked,) = await of_kind(book, Kind.PARKED)
-    (raised,) = await of_kind(book, Kind.INCIDENT_RAISED)
+    (parked,) = await of_kind(stored, Kind.PARKED)
+    (raised,) = await of_kind(stored, Kind.INCIDENT_RAISED)
     (trouble,) = await trouble_of(database)
     (listed,) = await Overview(database).page("default", Filter())
     assert (incident.kind, incident.element_id) == (case.kind, case.element)
     assert case.words in incident.message
-    assert (await book.entry()).status == "parked"
+    assert (await stored.entry()).status == "parked"
     assert told(parked, "wait", "incident_key", "code", "element", "text") == {
         "wait": "incident",
         "incident_key": incident.incident_key,
@@ -77,7 +84,7 @@ async def test_what_the_engine_raises_parks_the_entry_in_the_same_commit(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_resolving_brings_the_entry_back(case: EngineCase, database: Database, engine: EmbeddedEngine) -> None:
-    book, instance_key = await begin_case(database, engine, case.drawing())
+    stored, instance_key = await begin_case(database, engine, case.drawing())
     await case.fault(engine)
     (incident,) = await engine.incidents([instance_key])
 
@@ -87,27 +94,99 @@ async def test_resolving_brings_the_entry_back(case: EngineCase, database: Datab
     else:
         await engine.release(incident.job_key, retries=1, incident_key=incident.incident_key)
 
-    (resolved,) = await of_kind(book, Kind.INCIDENT_RESOLVED)
-    assert (await book.entry()).status == "executing"
+    (resolved,) = await of_kind(stored, Kind.INCIDENT_RESOLVED)
+    assert (await stored.entry()).status == "executing"
     assert describe(resolved) == f"{case.element} may continue"
-    assert (await book.kinds())[-2:] == ["IncidentResolved", "Resumed"]
+    assert (await stored.kinds())[-2:] == ["IncidentResolved", "Resumed"]
     assert await trouble_of(database) == []
     assert await engine.incidents([instance_key]) == []
 
 
 async def test_an_instance_that_stops_at_its_first_step_is_told_too(database: Database, engine: EmbeddedEngine) -> None:
     drawing = Drawing().start().gateway("exclusive", "which").end()
-    book, instance_key = await begin_case(
+    stored, instance_key = await begin_case(
         database, engine, drawing.flow("begin", "which").flow("which", "end", when="=orch_way"), orch_way=False
     )
 
     assert [one.element_id for one in await engine.incidents()] == ["which"]
-    assert (await book.kinds()) == ["DurableTaskStarted", "IncidentRaised", "Parked"]
+    assert (await stored.kinds()) == ["DurableTaskStarted", "IncidentRaised", "Parked"]
     assert [one.type for one in await engine.waits(instance_key)] == ["EXCLUSIVE_GATEWAY"]
 
 
+async def test_a_listener_of_the_process_stops_at_the_process(database: Database, engine: EmbeddedEngine) -> None:
+    drawing = alone()
+    drawing.process_listeners = listeners(("start", "opened"))
+    book, instance_key = await begin_case(database, engine, drawing)
+    job = await take(engine, "opened")
+
+    await engine.fail(job.key, retries=0, message="no")
+
+    (incident,) = await engine.incidents([instance_key])
+    (raised,) = await of_kind(book, Kind.INCIDENT_RAISED)
+    assert (job.element_id, incident.element_id) == (drawing.process, drawing.process)
+    assert describe(raised).startswith(f"{drawing.process} stopped: EXECUTION_LISTENER_NO_RETRIES")
+
+
+async def test_a_resolution_after_which_it_stops_at_once_again_says_so(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, _ = await begin_case(database, engine, without_a_way())
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+    resolutions = Resolutions(database, engine, owner=uuid4())
+
+    answer = await resolutions.resolve(trouble, Resolution("ada", "try"))
+
+    (again,) = await trouble_of(database)
+    assert not answer.done
+    assert answer.sentence == f"it tried again and stopped at which once more: {again.incident_text}"
+    assert (await book.entry()).status == "parked"
+
+
+async def test_a_gateway_without_a_way_goes_on_with_a_flag_that_is_set(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    book, _ = await begin_case(database, engine, without_a_way())
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+    resolutions = Resolutions(database, engine, owner=uuid4())
+
+    answer = await resolutions.resolve(trouble, Resolution("ada", "mended", flags={"orch_way": True}))
+
+    (asked,) = await of_kind(book, Kind.RESOLVE_REQUESTED)
+    assert answer.done
+    assert await take(engine, "left")
+    assert asked.detail["flags"] == {"orch_way": True}
+    assert describe(asked) == "ada let it continue after it had stopped: mended (orch_way = true)"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"domain_payload": "x"}, "domain_payload is not a flag"),
+        ({"orch_other": True}, "the deployed model reads no flag orch_other; it reads orch_way"),
+        ({"orch_way": [1]}, "the flag orch_way must be a text, a whole number, true or false"),
+    ],
+)
+async def test_only_flags_that_the_model_reads_can_be_set(
+    database: Database, engine: EmbeddedEngine, flags: dict[str, Any], words: str
+) -> None:
+    drawing = without_a_way()
+    book, _ = await begin_case(database, engine, drawing)
+    await database.execute(DEPLOYED, ENGINE, drawing.process, drawing.xml())
+    await database.execute(
+        "UPDATE verbworker.workflow_instance SET definition_key = 77 WHERE instance_uid = $1", book.instance_uid
+    )
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+
+    with pytest.raises(InvocationInvalid, match=words):
+        await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
+    assert await of_kind(book, Kind.RESOLVE_REQUESTED) == []
+
+
 async def test_an_incident_that_comes_again_is_told_again(database: Database, engine: EmbeddedEngine) -> None:
-    book, instance_key = await begin_case(database, engine, without_a_way())
+    stored, instance_key = await begin_case(database, engine, without_a_way())
     await find_no_way(engine)
     (first,) = await engine.incidents([instance_key])
 
@@ -116,18 +195,18 @@ async def test_an_incident_that_comes_again_is_told_again(database: Database, en
     (second,) = await engine.incidents([instance_key])
     (trouble,) = await trouble_of(database)
     assert second.incident_key != first.incident_key
-    assert (await book.kinds()).count("IncidentRaised") == 2
-    assert (await book.entry()).status == "parked"
+    assert (await stored.kinds()).count("IncidentRaised") == 2
+    assert (await stored.entry()).status == "parked"
     assert trouble.incident_key == second.incident_key
 
 
 async def test_a_cancelled_instance_is_not_said_to_go_on(database: Database, engine: EmbeddedEngine) -> None:
-    book, instance_key = await begin_case(database, engine, without_a_way())
+    stored, instance_key = await begin_case(database, engine, without_a_way())
     await find_no_way(engine)
 
     await engine.cancel(instance_key)
 
-    assert "IncidentResolved" not in await book.kinds()
+    assert "IncidentResolved" not in await stored.kinds()
     assert await engine.waits(instance_key) == []
 
 
@@ -145,10 +224,10 @@ async def test_a_message_that_is_waited_for_is_a_wait(database: Database, engine
     )
 
 
-async def hold_job(database: Database, engine: EmbeddedEngine, book: StoredEntry) -> Job:
+async def hold_job(database: Database, engine: EmbeddedEngine, stored: StoredEntry) -> Job:
     """Stop a verb as an executor does: its frame first, then the engine's job."""
     job = await take(engine, "work")
-    instance = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
+    instance = make_instance(instance_uid=stored.instance_uid, entry_id=stored.entry_id)
     async with working(database) as frames:
         await frames.boot(name="ann", host="a", pid=11)
         await frames.pop_incident(await claimed(frames, make_delivery(job, instance)), INCIDENT)
@@ -159,20 +238,20 @@ async def hold_job(database: Database, engine: EmbeddedEngine, book: StoredEntry
 async def test_a_held_verb_is_one_incident_that_has_the_key_of_the_engines(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, instance_key = await begin_case(database, engine, alone())
-    job = await hold_job(database, engine, book)
+    stored, instance_key = await begin_case(database, engine, alone())
+    job = await hold_job(database, engine, stored)
 
     (incident,) = await engine.incidents([instance_key])
     (trouble,) = await trouble_of(database)
     assert (trouble.state, trouble.fail_code, trouble.job_key) == ("incident", INCIDENT.code, job.key)
     assert (trouble.incident_key, trouble.incident_type) == (incident.incident_key, "JOB_NO_RETRIES")
-    assert (await book.kinds()).count("IncidentRaised") == 1
+    assert (await stored.kinds()).count("IncidentRaised") == 1
 
     answer = await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", 2))
 
     assert (answer.done, await engine.incidents(), await trouble_of(database)) == (True, [], [])
-    assert (await book.entry()).status == "executing"
-    assert (await book.kinds())[-3:] == ["ResolveRequested", "IncidentResolved", "Resumed"]
+    assert (await stored.entry()).status == "executing"
+    assert (await stored.kinds())[-3:] == ["ResolveRequested", "IncidentResolved", "Resumed"]
     again = await take(engine, "work")
     assert (again.key, again.retries) == (job.key, 2)
 
@@ -180,29 +259,29 @@ async def test_a_held_verb_is_one_incident_that_has_the_key_of_the_engines(
 async def test_an_incident_that_the_engine_alone_lost_leaves_the_frame_held(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, _ = await begin_case(database, engine, alone())
-    job = await hold_job(database, engine, book)
+    stored, _ = await begin_case(database, engine, alone())
+    job = await hold_job(database, engine, stored)
 
     await engine.release(job.key, retries=1)  # in the engine, past us
 
     (trouble,) = await trouble_of(database)
     assert (trouble.state, trouble.incident_key) == ("incident", None)
-    assert (await book.entry()).status == "parked"
+    assert (await stored.entry()).status == "parked"
 
 
 async def test_the_incident_of_an_undo_belongs_to_the_frame_of_the_undo(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, instance_key = await begin_case(database, engine, alone())
+    stored, instance_key = await begin_case(database, engine, alone())
     job = await take(engine, "work")
-    record = await book.value(
+    record = await stored.value(
         """INSERT INTO verbworker.compensation_record (
           tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key, state)
         VALUES ('default', $1, $2, 1, 'kyc.book', 'kyc.unbook', 'book', 77, $3, 'held') RETURNING record_id""",
-        *(book.entry_id, book.instance_uid, job.key),
+        *(stored.entry_id, stored.instance_uid, job.key),
     )
-    undo = book.token(77, Wait.INCIDENT, engine_id=f"{ENGINE}/undo", job_key=record, instance_key=instance_key)
-    await book.park(undo)
+    undo = stored.token(77, Wait.INCIDENT, engine_id=f"{ENGINE}/undo", job_key=record, instance_key=instance_key)
+    await stored.park(undo)
 
     await engine.fail(job.key, retries=0, message="undoing kyc.book")
 
@@ -214,7 +293,7 @@ async def test_the_incident_of_an_undo_belongs_to_the_frame_of_the_undo(
 async def test_a_round_of_the_reconciler_records_incidents_of_before_the_upgrade(
     database: Database, engine: EmbeddedEngine
 ) -> None:
-    book, instance_key = await begin_case(database, engine, without_a_way())
+    stored, instance_key = await begin_case(database, engine, without_a_way())
     await find_no_way(engine)
     (incident,) = await engine.incidents([instance_key])
     await database.execute("DELETE FROM verbworker.parked_token")
@@ -225,14 +304,14 @@ async def test_a_round_of_the_reconciler_records_incidents_of_before_the_upgrade
 
     (trouble,) = await trouble_of(database)
     assert (rounds, trouble.incident_key) == ([1, 0, 0], incident.incident_key)
-    assert book.entry_id == trouble.entry_id
+    assert stored.entry_id == trouble.entry_id
 
 
 async def test_a_resolution_that_the_engine_did_not_get_is_shown_again(
     database: Database, engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book, instance_key = await begin_case(database, engine, alone())
-    await hold_job(database, engine, book)
+    stored, instance_key = await begin_case(database, engine, alone())
+    await hold_job(database, engine, stored)
     (trouble,) = await trouble_of(database)
     resolutions = Resolutions(database, engine, owner=uuid4())
     cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
@@ -250,4 +329,4 @@ async def test_a_resolution_that_the_engine_did_not_get_is_shown_again(
 
     assert (missed.done, shown.state, answer.done) == (False, "failed", True)
     assert await engine.incidents([instance_key]) == []
-    assert (await book.entry()).status == "executing"
+    assert (await stored.entry()).status == "executing"

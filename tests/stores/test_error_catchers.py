@@ -65,6 +65,10 @@ def _caught() -> Woven:
     return woven(BEGIN, END, task("work", "kyc.check"), boundary("no", "work", "end", BY_ERROR), flows("begin", "work"))
 
 
+async def _request(deployments: Deployments, made: Woven) -> None:
+    await deployments.request(made, resource="x", authored_sha256=b"1" * 32, by="a")
+
+
 async def _record(deployments: Deployments, made: Woven) -> None:
     await deployments.record(Deployed("case", 1, 7, "case.bpmn"), made, resource="x", authored_sha256=b"1" * 32, by="a")
 
@@ -111,23 +115,31 @@ async def test_a_definition_whose_deployment_was_not_answered_is_judged_by_what_
 ) -> None:
     deployments = Counted(database)
     catchers = ErrorCatchers(deployments, object(), grace=timedelta(0))
-    await deployments.request(_caught())
+    await _request(deployments, _caught())
 
     asked = await catchers.judge(JOB, REFUSED)
     other = await catchers.judge(JOB, Thrown("OTHER", "no"))
-    await _record(deployments, _caught())
-    unknown = await catchers.judge(replace(JOB, process_definition_key=8), REFUSED)
 
     assert (asked, isinstance(other, Incident)) == (REFUSED, True)
-    assert isinstance(unknown, Incident), "what is on record was answered and tells nothing of another definition"
+
+
+async def test_a_definition_of_another_process_is_not_judged_by_what_was_asked_for(database: Database) -> None:
+    deployments = Counted(database)
+    await _request(deployments, _caught())
+
+    judged = await ErrorCatchers(deployments, object(), grace=timedelta(0)).judge(
+        replace(JOB, process_id="other"), REFUSED
+    )
+
+    assert isinstance(judged, Incident)
 
 
 async def test_of_two_deployments_that_were_not_answered_neither_is_taken_for_the_definition(
     database: Database,
 ) -> None:
     deployments = Counted(database)
-    await deployments.request(_caught())
-    await deployments.request(woven(BEGIN, END, task("work", "kyc.check"), flows("begin", "work", "end")))
+    await _request(deployments, _caught())
+    await _request(deployments, woven(BEGIN, END, task("work", "kyc.check"), flows("begin", "work", "end")))
 
     judged = await ErrorCatchers(deployments, object(), grace=timedelta(0)).judge(JOB, REFUSED)
 

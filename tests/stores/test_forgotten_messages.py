@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.entries import entries_of
-from tests.support.start_router import TENANT, asking, counter
+from tests.support.start_router import TENANT, asking, open_starts
 from verblint.contracts.contract import Argument
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -154,7 +154,7 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
     listener_jobs = ListenerJobs(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
     bridge = Bridge(verbs, database, Deployments(database, engine_id="memory"), inbox, listener_jobs)
     message_delivery = MessageDelivery(verbs, inbox, DeadLetters(database), engine)
-    async with counter(database, verbs, engine) as callers:
+    async with open_starts(database, verbs, engine) as callers:
         await callers.router.invoke('(mail.case :number "7")', caller=asking())
         await callers.dispatcher.drain()
         (job,) = await engine.activate(Ask(PARK, "tests", 60_000, RESERVED), 1, 0)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.gate_cases import GATE, TENANT, GateSetup, hall_registry, memory, opened
+from tests.support.gate_cases import GATE, TENANT, GateSetup, memory, opened, review_registry
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Start
 from verbworker.job.job import PAYLOAD, Job
@@ -75,17 +75,17 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
+async def setup(database: Database, engine: MemoryEngine) -> AsyncIterator[GateSetup]:
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
-    registry = hall_registry(gate=Gate(GATE, "task_1", ("approve", "reject"), "reviewer"))
-    async with opened(database, engine, registry, identity=identity) as hall:
-        yield hall
+    registry = review_registry(gate=Gate(GATE, "task_1", ("approve", "reject"), "reviewer"))
+    async with opened(database, engine, registry, identity=identity) as setup:
+        yield setup
 
 
-async def deploy(hall: GateSetup, content: bytes) -> None:
+async def deploy(setup: GateSetup, content: bytes) -> None:
     """Record what was deployed."""
-    await hall.database.execute(
+    await setup.database.execute(
         "INSERT INTO verbworker.process_deployment (engine_id, definition_key, process_id, version, verb, resource,"
         " authored_sha256, woven_sha256, woven, deployed_by) VALUES ('memory', 1, 'hall-review', 1, 'hall.review',"
         " 'r', sha256($1), sha256($1), $1, 'tests')",
@@ -93,51 +93,51 @@ async def deploy(hall: GateSetup, content: bytes) -> None:
     )
 
 
-async def asked(hall: GateSetup) -> tuple[HumanGate, Job]:
+async def asked(setup: GateSetup) -> tuple[HumanGate, Job]:
     """An entry that stands at its gate, and the task."""
-    entry_id = await hall.ask()
-    job = await hall.task()
-    await hall.desk.serve(job)
-    return await hall.gate(entry_id), job
+    entry_id = await setup.ask()
+    job = await setup.task()
+    await setup.handler.serve(job)
+    return await setup.gate(entry_id), job
 
 
-async def anew(hall: GateSetup, job: Job, **changes: object) -> Job:
+async def anew(setup: GateSetup, job: Job, **changes: object) -> Job:
     """The same task under another key, as a broker hands it out that lost its last records."""
-    await hall.engine.start(Start("hall-review", {**job.variables, **changes}))
-    return replace(await hall.task(), process_instance_key=job.process_instance_key)
+    await setup.engine.start(Start("hall-review", {**job.variables, **changes}))
+    return replace(await setup.task(), process_instance_key=job.process_instance_key)
 
 
-async def gates(hall: GateSetup, gate: HumanGate) -> list[HumanGate]:
-    return await hall.gates.list(TENANT, entry_id=gate.entry_id, closed=True)
+async def gates(setup: GateSetup, gate: HumanGate) -> list[HumanGate]:
+    return await setup.gates.list(TENANT, entry_id=gate.entry_id, closed=True)
 
 
 @pytest.mark.parametrize("content", [LINE, LOOP_WITH_STEP])
 async def test_a_decision_is_told_again_to_a_task_that_got_another_key(
-    hall: GateSetup, engine: MemoryEngine, content: bytes
+    setup: GateSetup, engine: MemoryEngine, content: bytes
 ) -> None:
-    await deploy(hall, content)
-    gate, job = await asked(hall)
-    await hall.decide(gate)
-    again = await anew(hall, job)
+    await deploy(setup, content)
+    gate, job = await asked(setup)
+    await setup.decide(gate)
+    again = await anew(setup, job)
 
-    await hall.desk.serve(again)
+    await setup.handler.serve(again)
 
     assert engine.jobs[again.key].state is JobState.COMPLETED
-    assert [one.token_id for one in await gates(hall, gate)] == [gate.token_id]
-    assert (await hall.kinds(gate.entry_id)).count(Kind.PARKED) == 1
+    assert [one.token_id for one in await gates(setup, gate)] == [gate.token_id]
+    assert (await setup.kinds(gate.entry_id)).count(Kind.PARKED) == 1
 
 
 async def test_a_decision_that_found_its_task_gone_is_told_to_the_task_that_replaced_it(
-    hall: GateSetup, engine: MemoryEngine
+    setup: GateSetup, engine: MemoryEngine
 ) -> None:
-    await deploy(hall, LINE)
-    gate, job = await asked(hall)
-    again = await anew(hall, job)
+    await deploy(setup, LINE)
+    gate, job = await asked(setup)
+    again = await anew(setup, job)
     await engine.complete(job.key, {})
-    late = await hall.decide(gate)
+    late = await setup.decide(gate)
 
-    await hall.desk.serve(again)
-    (told,) = await gates(hall, gate)
+    await setup.handler.serve(again)
+    (told,) = await gates(setup, gate)
 
     assert late.verdict is not None
     assert late.verdict.answer == "gone"
@@ -146,100 +146,100 @@ async def test_a_decision_that_found_its_task_gone_is_told_to_the_task_that_repl
 
 
 async def test_an_open_gate_stays_the_same_when_its_task_gets_another_key(
-    hall: GateSetup, engine: MemoryEngine
+    setup: GateSetup, engine: MemoryEngine
 ) -> None:
-    await deploy(hall, LINE)
-    gate, job = await asked(hall)
-    again = await anew(hall, job)
+    await deploy(setup, LINE)
+    gate, job = await asked(setup)
+    again = await anew(setup, job)
 
-    await hall.desk.serve(again)
-    (moved,) = await gates(hall, gate)
-    await hall.decide(moved)
+    await setup.handler.serve(again)
+    (moved,) = await gates(setup, gate)
+    await setup.decide(moved)
 
     assert (moved.token_id, moved.job_key, moved.closed_at) == (gate.token_id, again.key, None)
     assert engine.jobs[again.key].state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("content", [FORK, LOOP, LOOP_BY_ERROR, None])
-async def test_where_it_may_be_another_visit_the_person_is_asked(hall: GateSetup, content: bytes | None) -> None:
+async def test_where_it_may_be_another_visit_the_person_is_asked(setup: GateSetup, content: bytes | None) -> None:
     if content is not None:
-        await deploy(hall, content)
-    gate, job = await asked(hall)
-    await hall.decide(gate)
+        await deploy(setup, content)
+    gate, job = await asked(setup)
+    await setup.decide(gate)
 
-    await hall.desk.serve(await anew(hall, job))
+    await setup.handler.serve(await anew(setup, job))
 
-    assert [one.verdict is None for one in await gates(hall, gate)] == [False, True]
+    assert [one.verdict is None for one in await gates(setup, gate)] == [False, True]
 
 
 @pytest.mark.parametrize("content", [LINE, BESIDE_BRANCH])
 async def test_a_task_that_is_entered_once_is_the_same_visit_whatever_a_branch_wrote_meanwhile(
-    hall: GateSetup, engine: MemoryEngine, content: bytes
+    setup: GateSetup, engine: MemoryEngine, content: bytes
 ) -> None:
-    await deploy(hall, content)
-    gate, job = await asked(hall)
-    await hall.decide(gate)
-    again = await anew(hall, job, **{PAYLOAD: str(job.variables[PAYLOAD]).replace('"A"', '"B"')})
+    await deploy(setup, content)
+    gate, job = await asked(setup)
+    await setup.decide(gate)
+    again = await anew(setup, job, **{PAYLOAD: str(job.variables[PAYLOAD]).replace('"A"', '"B"')})
 
-    await hall.desk.serve(again)
+    await setup.handler.serve(again)
 
-    assert [one.token_id for one in await gates(hall, gate)] == [gate.token_id]
+    assert [one.token_id for one in await gates(setup, gate)] == [gate.token_id]
     assert engine.jobs[again.key].state is JobState.COMPLETED
 
 
-async def test_another_payload_is_another_visit(hall: GateSetup) -> None:
-    await deploy(hall, LOOP_WITH_STEP)
-    gate, job = await asked(hall)
-    await hall.decide(gate)
+async def test_another_payload_is_another_visit(setup: GateSetup) -> None:
+    await deploy(setup, LOOP_WITH_STEP)
+    gate, job = await asked(setup)
+    await setup.decide(gate)
     payload = str(job.variables[PAYLOAD]).replace('"A"', '"B"')
 
-    await hall.desk.serve(await anew(hall, job, **{PAYLOAD: payload}))
+    await setup.handler.serve(await anew(setup, job, **{PAYLOAD: payload}))
 
-    assert len(await gates(hall, gate)) == 2
+    assert len(await gates(setup, gate)) == 2
 
 
-async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(hall: GateSetup, engine: MemoryEngine) -> None:
-    await deploy(hall, LINE)
-    gate, job = await asked(hall)
-    again = await anew(hall, job)
-    await hall.desk.serve(again)
+async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(setup: GateSetup, engine: MemoryEngine) -> None:
+    await deploy(setup, LINE)
+    gate, job = await asked(setup)
+    again = await anew(setup, job)
+    await setup.handler.serve(again)
     await engine.complete(job.key, {})
 
-    await hall.desk.serve(job)
-    (kept,) = [one for one in await gates(hall, gate) if one.closed_at is None]
+    await setup.handler.serve(job)
+    (kept,) = [one for one in await gates(setup, gate) if one.closed_at is None]
 
     assert kept.job_key == again.key
 
 
-async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(hall: GateSetup) -> None:
-    gate, job = await asked(hall)
-    await hall.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
+async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(setup: GateSetup) -> None:
+    gate, job = await asked(setup)
+    await setup.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
 
-    await hall.desk.serve(job)
-    (again,) = await gates(hall, gate)
+    await setup.handler.serve(job)
+    (again,) = await gates(setup, gate)
 
     assert (again.token_id, again.closed_at) == (gate.token_id, None)
-    assert await hall.status(gate.entry_id) is Status.PARKED
+    assert await setup.status(gate.entry_id) is Status.PARKED
 
 
-async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(hall: GateSetup, engine: MemoryEngine) -> None:
-    gate, job = await asked(hall)
-    await hall.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
+async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(setup: GateSetup, engine: MemoryEngine) -> None:
+    gate, job = await asked(setup)
+    await setup.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
     await engine.complete(job.key, {})
 
-    await hall.desk.serve(job)
+    await setup.handler.serve(job)
 
-    assert [one.closed_as for one in await gates(hall, gate)] == ["gone"]
+    assert [one.closed_as for one in await gates(setup, gate)] == ["gone"]
 
 
-async def test_a_gate_moves_to_a_key_that_another_case_had(hall: GateSetup, engine: MemoryEngine) -> None:
-    await deploy(hall, LINE)
-    gate, job = await asked(hall)
-    other, its = await asked(hall)
-    await hall.decide(gate)
-    again = replace(await anew(hall, job), element_instance_key=its.element_instance_key)
+async def test_a_gate_moves_to_a_key_that_another_case_had(setup: GateSetup, engine: MemoryEngine) -> None:
+    await deploy(setup, LINE)
+    gate, job = await asked(setup)
+    other, its = await asked(setup)
+    await setup.decide(gate)
+    again = replace(await anew(setup, job), element_instance_key=its.element_instance_key)
 
-    await hall.desk.serve(again)
+    await setup.handler.serve(again)
 
     assert engine.jobs[again.key].state is JobState.COMPLETED
-    assert [one.closed_as for one in await gates(hall, other)] == ["gone"]
+    assert [one.closed_as for one in await gates(setup, other)] == ["gone"]

@@ -90,7 +90,7 @@ async def test_who_lost_a_claim_writes_nothing_more(room: InboxSetup) -> None:
     assert not await room.inbox.record_send(lost)
 
 
-async def test_many_messengers_share_the_messages_and_none_is_taken_twice(room: InboxSetup) -> None:
+async def test_many_workers_share_the_messages_and_none_is_taken_twice(room: InboxSetup) -> None:
     for number in range(40):
         await room.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
     taken = await asyncio.gather(*(room.beside().claim(16, claim_for=MINUTE) for _ in range(6)))

@@ -59,33 +59,33 @@ def engine() -> LeasingEngine:
 
 
 @pytest.fixture
-async def desk(dsn: str, outside: Outside, engine: LeasingEngine) -> AsyncIterator[LooplessWorker]:
-    async with opened(dsn, outside.registry(), engine=engine) as desk:
-        yield desk
+async def worker(dsn: str, outside: Outside, engine: LeasingEngine) -> AsyncIterator[LooplessWorker]:
+    async with opened(dsn, outside.registry(), engine=engine) as worker:
+        yield worker
 
 
-async def start_with_entry(desk: LooplessWorker) -> Begun:
+async def start_with_entry(worker: LooplessWorker) -> Begun:
     """Start an instance that has an entry in the runbook."""
-    workflow = desk.registry.workflows["desk.run"]
+    workflow = worker.registry.workflows["desk.run"]
     data = Account().model_dump(mode="json")
-    return await begin(desk.database, desk.engine, workflow, data, has_entry=True)
+    return await begin(worker.database, worker.engine, workflow, data, has_entry=True)
 
 
-async def overtake(desk: LooplessWorker, job: Job) -> Job:
+async def overtake(worker: LooplessWorker, job: Job) -> Job:
     """Let the engine's timeout of a delivery be over, and take the next delivery of the same job."""
-    desk.engine.time_out(job.key)
-    again = await desk.deliver()
+    worker.engine.time_out(job.key)
+    again = await worker.deliver()
     assert again.key == job.key
     assert again.lease_token != job.lease_token
     return again
 
 
-async def during(desk: LooplessWorker, outside: Outside, job: Job, work: Any) -> Any:
+async def during(worker: LooplessWorker, outside: Outside, job: Job, work: Any) -> Any:
     """Do some work while the verb of a job runs, then let the verb go on to its end."""
     outside.may_go.clear()
     outside.is_there.clear()
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(desk.executor.execute(job))
+        running = tasks.create_task(worker.executor.execute(job))
         await outside.is_there.wait()
         done = await work()
         outside.may_go.set()
@@ -93,225 +93,227 @@ async def during(desk: LooplessWorker, outside: Outside, job: Job, work: Any) ->
     return done
 
 
-async def test_a_report_with_its_own_token_is_accepted(desk: LooplessWorker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_report_with_its_own_token_is_accepted(
+    worker: LooplessWorker, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
-        await desk.start()
-        job = await desk.work()
-    await desk.frames.flush()
+        await worker.start()
+        job = await worker.work()
+    await worker.frames.flush()
 
-    assert desk.known(job).state is JobState.COMPLETED
-    assert await desk.column(job, "ack_result") == "ok"
+    assert worker.known(job).state is JobState.COMPLETED
+    assert await worker.column(job, "ack_result") == "ok"
     assert job.lease_token is not None
     assert job.lease_token not in caplog.text
 
 
 async def test_a_stale_completion_is_refused_and_sent_once(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
-    job = await desk.begun()
-    later = await during(desk, outside, job, lambda: overtake(desk, job))
+    job = await worker.begun()
+    later = await during(worker, outside, job, lambda: overtake(worker, job))
 
     assert engine.refused == [("complete", job.key)]
-    assert desk.known(job).state is JobState.ACTIVATED
-    assert "verdict fenced" in await desk.story(job)
+    assert worker.known(job).state is JobState.ACTIVATED
+    assert "verdict fenced" in await worker.story(job)
 
-    await desk.executor.execute(later)
-    await desk.frames.flush()
+    await worker.executor.execute(later)
+    await worker.frames.flush()
 
-    assert (outside.calls, desk.known(job).completions) == (1, 1)
-    assert "replay" in await desk.story(job)
-    assert await desk.column(job, "ack_result") == "ok"
+    assert (outside.calls, worker.known(job).completions) == (1, 1)
+    assert "replay" in await worker.story(job)
+    assert await worker.column(job, "ack_result") == "ok"
 
 
 async def test_a_stale_failure_is_refused_and_the_next_delivery_runs_the_job(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
-    job = await desk.begun()
-    later = await during(desk, outside, job, lambda: overtake(desk, job))
+    job = await worker.begun()
+    later = await during(worker, outside, job, lambda: overtake(worker, job))
 
     assert engine.refused == [("fail", job.key)]
     assert engine.failures == []
-    assert "failure fenced" in await desk.story(job)
+    assert "failure fenced" in await worker.story(job)
 
-    await desk.executor.execute(later)
+    await worker.executor.execute(later)
 
-    assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
+    assert (outside.calls, worker.known(job).state) == (2, JobState.COMPLETED)
 
 
-async def test_a_stale_extension_stops_the_run(desk: LooplessWorker, outside: Outside, engine: LeasingEngine) -> None:
-    job = await desk.begun()
+async def test_a_stale_extension_stops_the_run(worker: LooplessWorker, outside: Outside, engine: LeasingEngine) -> None:
+    job = await worker.begun()
 
     async def overtake_and_beat() -> None:
-        await overtake(desk, job)
-        await desk.leases.beat()
+        await overtake(worker, job)
+        await worker.leases.beat()
 
-    await during(desk, outside, job, overtake_and_beat)
+    await during(worker, outside, job, overtake_and_beat)
 
     assert engine.refused == [("extend", job.key)]
-    assert (await desk.frame(job)).state is FrameState.STARTED
-    assert "fenced" in await desk.story(job)
+    assert (await worker.frame(job)).state is FrameState.STARTED
+    assert "fenced" in await worker.story(job)
 
 
 async def test_the_relay_has_a_leased_job_delivered_again_and_its_verdict_replayed(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
-    job = await desk.begun()
+    job = await worker.begun()
     outside_of_engine = engine.tokens[job.key]
-    await die(desk.executor, job, Point.POPPED)
+    await die(worker.executor, job, Point.POPPED)
 
-    sent = await Relay(desk.frames, desk.returns, every=timedelta(0)).sweep()
+    sent = await Relay(worker.frames, worker.returns, every=timedelta(0)).sweep()
     engine.advance(1)
-    later = await desk.deliver()
-    await desk.executor.execute(later)
-    await desk.frames.flush()
+    later = await worker.deliver()
+    await worker.executor.execute(later)
+    await worker.frames.flush()
 
     assert (sent, engine.refused, engine.extended) == (0, [("complete", job.key)], [(job.key, 1)])
     assert later.lease_token not in (None, outside_of_engine)
-    assert (outside.calls, desk.known(job).completions) == (1, 1)
-    assert await desk.column(job, "ack_result") == "ok"
+    assert (outside.calls, worker.known(job).completions) == (1, 1)
+    assert await worker.column(job, "ack_result") == "ok"
 
 
-async def test_the_relay_settles_a_leased_job_that_is_gone(desk: LooplessWorker, engine: LeasingEngine) -> None:
-    job = await desk.begun()
-    await die(desk.executor, job, Point.POPPED)
+async def test_the_relay_settles_a_leased_job_that_is_gone(worker: LooplessWorker, engine: LeasingEngine) -> None:
+    job = await worker.begun()
+    await die(worker.executor, job, Point.POPPED)
     await engine.cancel(job.process_instance_key)
 
-    sent = await Relay(desk.frames, desk.returns, every=timedelta(0)).sweep()
+    sent = await Relay(worker.frames, worker.returns, every=timedelta(0)).sweep()
 
     assert sent == 1
 
 
 async def test_the_sweep_has_the_job_of_a_dead_worker_delivered_again(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
-    job = await desk.begun()
-    await die(desk.executor, job, Point.PUSHED)
-    await leases_end(desk.database)
+    job = await worker.begun()
+    await die(worker.executor, job, Point.PUSHED)
+    await leases_end(worker.database)
 
-    await sweeper(desk.database, engine).sweep()
+    await sweeper(worker.database, engine).sweep()
     engine.advance(1)
-    await desk.work()
+    await worker.work()
 
     assert engine.refused == [("fail", job.key)]
     assert engine.extended == [(job.key, 1)]
-    assert (outside.calls, desk.known(job).state) == (1, JobState.COMPLETED)
+    assert (outside.calls, worker.known(job).state) == (1, JobState.COMPLETED)
 
 
 async def test_the_next_delivery_reports_the_failure_of_a_dead_worker(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
-    job = await desk.begun()
-    await die(desk.executor, job, Point.FAILED)
-    await leases_end(desk.database)
+    job = await worker.begun()
+    await die(worker.executor, job, Point.FAILED)
+    await leases_end(worker.database)
 
-    await sweeper(desk.database, engine).sweep()
+    await sweeper(worker.database, engine).sweep()
 
-    assert (await desk.frame(job)).reported_at is None
+    assert (await worker.frame(job)).reported_at is None
 
     engine.advance(1)
-    await desk.work()
+    await worker.work()
 
-    assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
+    assert (outside.calls, worker.known(job).state) == (2, JobState.COMPLETED)
 
 
 async def test_a_worker_without_leases_changes_nothing(dsn: str, outside: Outside) -> None:
-    async with opened(dsn, outside.registry()) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, outside.registry()) as worker:
+        await worker.start()
+        job = await worker.work()
 
         assert job.lease_token is None
-        assert desk.known(job).state is JobState.COMPLETED
+        assert worker.known(job).state is JobState.COMPLETED
 
 
 # ---- suspension -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_verdict_of_a_suspended_instance_waits_until_it_is_resumed(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
-    begun = await start_with_entry(desk)
-    job = await desk.deliver()
+    begun = await start_with_entry(worker)
+    job = await worker.deliver()
     engine.suspended.add(job.process_instance_key)
-    await desk.executor.execute(job)
-    runbook, suspensions = Runbook(desk.database), Suspensions(desk.database, engine_id=engine.engine_id)
-    watch = SuspensionWatch(suspensions, engine)
+    await worker.executor.execute(job)
+    runbook, suspensions = Runbook(worker.database), Suspensions(worker.database, engine_id=engine.engine_id)
+    watch = SuspensionWatch(suspensions, engine, every=timedelta(0))
     await watch.look()
     parked = await runbook.entry(begun.entry_id)
 
     assert parked is not None
     assert parked.status is Status.PARKED
     assert [wait.reason for wait in await runbook.waits(begun.entry_id)] == ["Suspended in the engine"]
-    assert (await desk.frame(job)).state is FrameState.COMPLETED
+    assert (await worker.frame(job)).state is FrameState.COMPLETED
     assert engine.failures == []
 
     engine.suspended.clear()
     await watch.look()
-    await Relay(desk.frames, desk.returns, every=timedelta(0)).sweep()
+    await Relay(worker.frames, worker.returns, every=timedelta(0)).sweep()
     engine.advance(1)
-    await desk.work()
-    await desk.frames.flush()
+    await worker.work()
+    await worker.frames.flush()
     events = [event.kind for event in await runbook.events(begun.entry_id)]
 
     assert await runbook.waits(begun.entry_id) == []
     assert (events.count(Kind.PARKED), events.count(Kind.RESUMED)) == (1, 1)
-    assert (outside.calls, desk.known(job).completions) == (1, 1)
+    assert (outside.calls, worker.known(job).completions) == (1, 1)
 
 
-async def test_an_instance_can_be_suspended_twice(desk: LooplessWorker, engine: LeasingEngine) -> None:
-    begun = await start_with_entry(desk)
-    job = await desk.deliver()
-    suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
+async def test_an_instance_can_be_suspended_twice(worker: LooplessWorker, engine: LeasingEngine) -> None:
+    begun = await start_with_entry(worker)
+    job = await worker.deliver()
+    suspensions = Suspensions(worker.database, engine_id=engine.engine_id)
     parked = [await suspensions.park(job.key, job.process_instance_key) for _ in range(2)]
-    (first,) = await suspensions.open(10)
+    (first,) = await suspensions.due(10)
     resumed = [await suspensions.resume(first) for _ in range(2)]
     again = await suspensions.park(job.key, job.process_instance_key)
-    kinds = [event.kind for event in await Runbook(desk.database).events(begun.entry_id)]
+    kinds = [event.kind for event in await Runbook(worker.database).events(begun.entry_id)]
 
     assert (parked, resumed, again) == ([True, False], [True, False], True)
     assert [kind for kind in kinds if kind in (Kind.PARKED, Kind.RESUMED)] == [Kind.PARKED, Kind.RESUMED, Kind.PARKED]
 
 
-async def test_a_job_without_an_entry_parks_nothing(desk: LooplessWorker, engine: LeasingEngine) -> None:
-    assert not await Suspensions(desk.database, engine_id=engine.engine_id).park(7, 8)
+async def test_a_job_without_an_entry_parks_nothing(worker: LooplessWorker, engine: LeasingEngine) -> None:
+    assert not await Suspensions(worker.database, engine_id=engine.engine_id).park(7, 8)
 
 
 async def test_a_running_verb_learns_that_its_instance_is_suspended(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
-    begun = await start_with_entry(desk)
-    job = await desk.deliver()
-    desk.leases._suspensions = Suspensions(desk.database, engine_id=engine.engine_id)
+    begun = await start_with_entry(worker)
+    job = await worker.deliver()
+    worker.leases._suspensions = Suspensions(worker.database, engine_id=engine.engine_id)
 
     async def suspend_and_beat() -> list[str]:
         engine.suspended.add(job.process_instance_key)
-        await desk.leases.beat()
-        waits = await Runbook(desk.database).waits(begun.entry_id)
+        await worker.leases.beat()
+        waits = await Runbook(worker.database).waits(begun.entry_id)
         engine.suspended.clear()
         return [wait.kind for wait in waits]
 
-    assert await during(desk, outside, job, suspend_and_beat) == ["suspended"]
-    assert desk.known(job).state is JobState.COMPLETED
+    assert await during(worker, outside, job, suspend_and_beat) == ["suspended"]
+    assert worker.known(job).state is JobState.COMPLETED
 
 
 async def test_the_failure_of_a_suspended_instance_is_reported_after_that(
-    desk: LooplessWorker, outside: Outside, engine: LeasingEngine
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
 ) -> None:
     outside.failures = 1
-    job = await desk.begun()
+    job = await worker.begun()
     engine.suspended.add(job.process_instance_key)
-    await desk.executor.execute(job)
-    await leases_end(desk.database)
-    await sweeper(desk.database, engine).sweep()
+    await worker.executor.execute(job)
+    await leases_end(worker.database)
+    await sweeper(worker.database, engine).sweep()
 
     assert engine.failures == []
-    assert (await desk.frame(job)).reported_at is None
+    assert (await worker.frame(job)).reported_at is None
 
     engine.suspended.clear()
-    await leases_end(desk.database)
-    await sweeper(desk.database, engine).sweep()
+    await leases_end(worker.database)
+    await sweeper(worker.database, engine).sweep()
     engine.advance(1)
-    await desk.work()
+    await worker.work()
 
-    assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
+    assert (outside.calls, worker.known(job).state) == (2, JobState.COMPLETED)

@@ -12,7 +12,7 @@ from verbworker.job.frame import Claim
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.feeds.leases import Leases, RunningJob, StopReason
 
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 _SHORT = timedelta(milliseconds=300)
 
 
@@ -58,7 +58,7 @@ async def test_an_engine_that_never_answers_keeps_no_lease_from_being_extended(p
             _begin(run, leases, place, await claimed(frames, place.delivery()))
             beating = tasks.create_task(run_all(leases.services))
             seen: set[object] = set()
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 while len(seen) < 4:
                     seen.add(await place.column("lease_until"))
                     await asyncio.sleep(0.01)

@@ -28,12 +28,12 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 async def lost(database: Database) -> StoredEntry:
     """An entry that was started, and whose key is another's now."""
-    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
-    await book.start(7)
+    stored, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
+    await stored.start(7)
     await other.start(7)
     await database.execute("UPDATE verbworker.runbook_entry SET updated_at = clock_timestamp() - interval '1 hour'")
     await database.execute("UPDATE verbworker.dispatch SET done_at = clock_timestamp()")
-    return book
+    return stored
 
 
 async def note(database: Database) -> None:
@@ -43,24 +43,24 @@ async def note(database: Database) -> None:
 
 
 async def test_an_instance_whose_key_is_anothers_is_named_as_lost_by_the_engine(database: Database) -> None:
-    book = await lost(database)
+    stored = await lost(database)
     await note(database)
-    (stall,) = await Stalls(database).of_entry(book.entry_id)
+    (stall,) = await Stalls(database).of_entry(stored.entry_id)
 
     assert "gave its key to another instance" in stall.reason
     assert stall.remedy == lost_remedy("memory")
 
 
 async def test_an_instance_that_the_engine_lost_can_be_cancelled(database: Database) -> None:
-    book = await lost(database)
+    stored = await lost(database)
     cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), MemoryEngine(ENGINE))
 
-    entry = await cancelling.cancel(book.entry_id, tenant_id="default", by="ada", reason="lost")
+    entry = await cancelling.cancel(stored.entry_id, tenant_id="default", by="ada", reason="lost")
 
     assert entry.status is Status.CANCELLED
 
 
-@pytest.mark.parametrize(("version", "words"), [("8.6.0", "restart the brokers"), ("embedded 0.1.0", "see that")])
+@pytest.mark.parametrize(("version", "words"), [("8.6.0", "restart the brokers"), ("embedded 0.1.0", "check that")])
 def test_the_remedy_of_a_lost_instance_ends_with_its_end(version: str, words: str) -> None:
     remedy = lost_remedy(version)
 
@@ -72,34 +72,34 @@ def test_the_remedy_of_a_lost_instance_ends_with_its_end(version: str, words: st
 
 
 async def test_what_waits_under_a_key_that_is_anothers_now_is_over(database: Database) -> None:
-    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
-    await book.start(7)
-    await book.park(book.token(instance_key=7))
+    stored, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
+    await stored.start(7)
+    await stored.park(stored.token(instance_key=7))
     await other.start(7)
 
-    assert (await book.entry()).status is Status.EXECUTING
-    assert await book.value("SELECT closed_as FROM verbworker.parked_token") == "gone"
+    assert (await stored.entry()).status is Status.EXECUTING
+    assert await stored.value("SELECT closed_as FROM verbworker.parked_token") == "gone"
 
 
 @pytest.mark.parametrize("kind", [Wait.HUMAN_GATE, Wait.EXTERNAL_SIGNAL, Wait.INCIDENT])
 async def test_a_wait_is_the_one_of_the_case_that_has_its_key_now(database: Database, kind: Wait) -> None:
-    book, other = await StoredEntry.open(database), await StoredEntry.open(database)
-    await book.park(book.token(5, kind))
+    stored, other = await StoredEntry.open(database), await StoredEntry.open(database)
+    await stored.park(stored.token(5, kind))
     await other.park(other.token(5, kind))
     rows = await database.fetch("SELECT entry_id, closed_as, element_instance_key FROM verbworker.parked_token")
     known = {row["entry_id"]: (row["closed_as"], row["element_instance_key"]) for row in rows}
 
-    assert known == {book.entry_id: ("gone", -1), other.entry_id: (None, 5)}
+    assert known == {stored.entry_id: ("gone", -1), other.entry_id: (None, 5)}
 
 
 async def test_a_cancel_of_an_instance_that_the_engine_lost_meanwhile_is_carried_out(database: Database) -> None:
-    book, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
-    await book.start(7)
+    stored, other = await StoredEntry.open(database, attempts=1), await StoredEntry.open(database, attempts=1)
+    await stored.start(7)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
-    await Cancellation(database, dispatches).cancel(book.entry_id, tenant_id="default", by="ada", reason="late")
+    await Cancellation(database, dispatches).cancel(stored.entry_id, tenant_id="default", by="ada", reason="late")
     await other.start(7)
 
     assert await Cancellation(database, dispatches, MemoryEngine(ENGINE)).drain(longer_than=timedelta(0)) == 1
-    assert (await book.entry()).status is Status.CANCELLED
-    assert (await book.events())[-1].detail["reason"] == "late"
+    assert (await stored.entry()).status is Status.CANCELLED
+    assert (await stored.events())[-1].detail["reason"] == "late"
     assert (await other.entry()).status is Status.EXECUTING

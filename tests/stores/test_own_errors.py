@@ -32,19 +32,19 @@ def line_of(function: Any, below: int) -> int:
     return first + below
 
 
-async def frame_of(desk: LooplessWorker) -> dict[str, Any]:
-    await desk.start()
-    job = await desk.work()
+async def frame_of(worker: LooplessWorker) -> dict[str, Any]:
+    await worker.start()
+    job = await worker.work()
     names = ("state", "retries_left", "fail_class", "fail_code", "fail_text")
-    return {name: await desk.column(job, name) for name in names} | {"job": job}
+    return {name: await worker.column(job, name) for name in names} | {"job": job}
 
 
-async def told_everywhere(desk: LooplessWorker, frame: dict[str, Any]) -> str:
+async def told_everywhere(worker: LooplessWorker, frame: dict[str, Any]) -> str:
     """What the frame, its history, `frames explain` and the engine hold."""
     key = frame["job"].key
-    history = await Histories(desk.database, engine_id=desk.engine.engine_id).read(key)
+    history = await Histories(worker.database, engine_id=worker.engine.engine_id).read(key)
     assert history is not None
-    return "\n".join([str(history), *(line.text for line in explain(history)), *desk.known(frame["job"]).messages])
+    return "\n".join([str(history), *(line.text for line in explain(history)), *worker.known(frame["job"]).messages])
 
 
 @pytest.mark.req("FAIL-04", "FAIL-12")
@@ -52,9 +52,9 @@ async def test_a_bug_is_told_with_its_line_and_never_with_its_message(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with opened(dsn, one_verb(forget, policy=quick())) as desk:
-        frame = await frame_of(desk)
-        everything = await told_everywhere(desk, frame)
+    async with opened(dsn, one_verb(forget, policy=quick())) as worker:
+        frame = await frame_of(worker)
+        everything = await told_everywhere(worker, frame)
 
     place = f"at {FILE}:{line_of(forget, 1)} in forget"
     assert (frame["state"], frame["fail_class"], frame["fail_code"]) == ("failed", "UnexpectedError", "KeyError")
@@ -68,9 +68,9 @@ async def test_a_bug_is_told_with_its_line_and_never_with_its_message(
 
 
 async def test_a_refused_statement_is_told_with_its_state_and_the_verbs_line(dsn: str) -> None:
-    async with opened(dsn, one_verb(insert_twice, mode="transactional", policy=quick())) as desk:
-        await desk.database.execute(f"{TABLE}; CREATE TABLE one (id integer PRIMARY KEY)")
-        frame = await frame_of(desk)
+    async with opened(dsn, one_verb(insert_twice, mode="transactional", policy=quick())) as worker:
+        await worker.database.execute(f"{TABLE}; CREATE TABLE one (id integer PRIMARY KEY)")
+        frame = await frame_of(worker)
 
     place = f"at {FILE}:{line_of(insert_twice, 2)} in insert_twice"
     assert (frame["fail_class"], frame["fail_code"]) == ("UnexpectedError", "UniqueViolationError")
@@ -78,13 +78,13 @@ async def test_a_refused_statement_is_told_with_its_state_and_the_verbs_line(dsn
 
 
 async def test_a_frame_that_says_that_no_retry_is_left_has_none(dsn: str) -> None:
-    async with opened(dsn, one_verb(forget, policy=quick())) as desk:
-        frame = await frame_of(desk)
+    async with opened(dsn, one_verb(forget, policy=quick())) as worker:
+        frame = await frame_of(worker)
         while frame["state"] == "failed":
-            await desk.change(frame["job"], "next_retry_at = clock_timestamp()")
-            desk.engine.advance(60)
-            job = await desk.work()
-            frame |= {name: await desk.column(job, name) for name in ("state", "retries_left", "fail_text")}
+            await worker.change(frame["job"], "next_retry_at = clock_timestamp()")
+            worker.engine.advance(60)
+            job = await worker.work()
+            frame |= {name: await worker.column(job, name) for name in ("state", "retries_left", "fail_text")}
 
     assert frame["fail_text"].endswith("; no retry is left")
     assert (frame["state"], frame["retries_left"]) == ("incident", 0)

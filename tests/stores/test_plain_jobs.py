@@ -226,13 +226,12 @@ async def test_a_missing_variable_of_a_pyzeebe_task_is_named_at_once(
 ) -> None:
     router = ZeebeTaskRouter()
 
+    how: dict[str, Any] = {"single_value": True, "variable_name": "price"} if is_single else {}
+
+    @router.task("price", **how)
     def price(amount: int, country: str = "DE") -> dict[str, int]:
         raise AssertionError("never run")
 
-    if is_single:
-        router.task("price", single_value=True, variable_name="price")(price)
-    else:
-        router.task("price")(price)
     async with Kit.open(dsn, Registry().include_pyzeebe(router)) as kit:
         ran = await kit.run_task("price", {"country": "AT"})
         frame = await kit.database.fetchrow("SELECT runs, fail_text FROM verbworker.job_frame")

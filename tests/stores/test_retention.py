@@ -34,6 +34,7 @@ OTHER_OWNERS = {
     "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
     "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
     "verbworker.stall": "the stall detector, when the entry moves again or has ended",
+    "verbworker.upkeep_turn": "kept: one row for each service that workers take turns at",
     "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
     "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
     "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",
@@ -153,8 +154,8 @@ async def payloads(past: Past, living: StoredEntry) -> str:
     await past.database.execute(lately)
     named = {due: "due", young: "young", living: "of an open case", busy: "unheard verdict", running: "run lately"}
     name = "UPDATE verbworker.workflow_instance SET business_key = $2 WHERE instance_uid = $1"
-    for book, label in named.items():
-        await past.database.execute(name, book.instance_uid, label)
+    for stored, label in named.items():
+        await past.database.execute(name, stored.instance_uid, label)
     return (
         "SELECT DISTINCT business_key FROM verbworker.workflow_instance AS instance"
         " WHERE EXISTS (SELECT 1 FROM verbworker.payload_head AS head WHERE head.instance_uid = instance.instance_uid)"
@@ -165,8 +166,8 @@ async def payloads(past: Past, living: StoredEntry) -> str:
 async def archive(past: Past, living: StoredEntry) -> str:
     ended = await past.case(ended=days(1))
     rows = ((1, ended, 160), (2, None, 160), (3, ended, 80), (4, living, 400), (5, ended, 400))
-    for key, book, age in rows:
-        await past.archived(key, book, acked=days(age))
+    for key, stored, age in rows:
+        await past.archived(key, stored, acked=days(age))
     return (
         "SELECT (ARRAY['due', 'due without a case', 'young', 'of an open case', 'due beside an open case'])[job_key]"
         " FROM verbworker.job_frame_archive"
@@ -224,9 +225,9 @@ async def test_what_a_dry_look_counts_is_what_goes(past: Past) -> None:
 
 async def test_frames_that_never_came_to_an_end_go_with_the_payload(past: Past) -> None:
     ended, living = await past.case(ended=days(8)), await past.case(ended=None)
-    for key, book in ((1, ended), (2, living)):
-        await past.frame(key, book, state="incident")
-        await past.frame(key + 2, book, state="started")
+    for key, stored in ((1, ended), (2, living)):
+        await past.frame(key, stored, state="incident")
+        await past.frame(key + 2, stored, state="started")
 
     await drop_all(retention(past.database))
 
@@ -288,27 +289,27 @@ INSERT INTO verbworker.compensation_record (
 
 async def full_case(past: Past, *, ended: timedelta | None, key: int = 1) -> StoredEntry:
     """A case with a row in every table that tells of one."""
-    book = await past.case(ended=ended)
-    await past.database.execute(DECISION, book.entry_id)
-    await past.database.execute(RECORD, book.entry_id, book.instance_uid)
-    await past.frame(key, book, state="incident")
-    return book
+    stored = await past.case(ended=ended)
+    await past.database.execute(DECISION, stored.entry_id)
+    await past.database.execute(RECORD, stored.entry_id, stored.instance_uid)
+    await past.frame(key, stored, state="incident")
+    return stored
 
 
-async def rows_of(book: StoredEntry) -> int:
-    return int(await book.value(ENTRY_ROWS, book.entry_id, book.instance_uid))
+async def rows_of(stored: StoredEntry) -> int:
+    return int(await stored.value(ENTRY_ROWS, stored.entry_id, stored.instance_uid))
 
 
 async def test_an_entry_goes_whole_after_its_export(past: Past) -> None:
     old, young = await full_case(past, ended=days(366)), await full_case(past, ended=days(364), key=2)
     living, direct = await full_case(past, ended=None, key=3), await past.case(ended=days(400))
-    kept_before = [await rows_of(book) for book in (young, living)]
+    kept_before = [await rows_of(stored) for stored in (young, living)]
     exported = Exported()
 
     await drop_all(retention(past.database, exported, keep_entries=days(365), keep_payloads=None))
 
-    assert [await rows_of(book) for book in (old, direct)] == [0, 0]
-    assert [await rows_of(book) for book in (young, living)] == kept_before
+    assert [await rows_of(stored) for stored in (old, direct)] == [0, 0]
+    assert [await rows_of(stored) for stored in (young, living)] == kept_before
     assert exported.ids() == {str(old.entry_id), str(direct.entry_id)}
     assert [check_entry(line).broken_at for line in exported.lines] == [None, None]
     told = json.loads(next(line for line in exported.lines if str(old.entry_id) in line))
@@ -318,64 +319,65 @@ async def test_an_entry_goes_whole_after_its_export(past: Past) -> None:
 
 
 async def test_without_a_destination_no_entry_goes(past: Past) -> None:
-    book = await full_case(past, ended=days(400))
-    before = await rows_of(book)
+    stored = await full_case(past, ended=days(400))
+    before = await rows_of(stored)
 
     await drop_all(retention(past.database, None, keep_entries=days(365), keep_payloads=None))
 
-    assert await rows_of(book) == before
+    assert await rows_of(stored) == before
 
 
 async def test_an_export_that_fails_keeps_the_entries(past: Past) -> None:
     async def refuse(_lines: Sequence[str]) -> None:
         raise CannotRun("the disk is full")
 
-    book = await full_case(past, ended=days(400))
-    before = await rows_of(book)
+    stored = await full_case(past, ended=days(400))
+    before = await rows_of(stored)
     kept = retention(past.database, refuse, keep_entries=days(365), keep_payloads=None)
     await kept.drop_batch()
 
     assert kept.failures == {"runbook_entry": "the disk is full"}
-    assert await rows_of(book) == before
+    assert await rows_of(stored) == before
 
 
 async def test_an_entry_whose_chain_is_broken_stays_as_evidence(past: Past, dsn: str) -> None:
-    books = [await past.case(ended=days(400)) for _ in range(2)]
+    stored_entries = [await past.case(ended=days(400)) for _ in range(2)]
     async with plain(dsn) as forger:
         await forger.execute("ALTER TABLE verbworker.runbook_event DISABLE TRIGGER USER")
         await forger.execute(
-            "UPDATE verbworker.runbook_event SET detail = '{}' WHERE entry_id = $1 AND seq = 2", books[0].entry_id
+            "UPDATE verbworker.runbook_event SET detail = '{}' WHERE entry_id = $1 AND seq = 2",
+            stored_entries[0].entry_id,
         )
         await forger.execute("ALTER TABLE verbworker.runbook_event ENABLE TRIGGER USER")
     exported = Exported()
 
     await drop_all(retention(past.database, exported, keep_entries=days(365)))
 
-    assert exported.ids() == {str(books[1].entry_id)}
-    assert (await Runbook(past.database).verify("default")).broken == {books[0].entry_id: 2}
+    assert exported.ids() == {str(stored_entries[1].entry_id)}
+    assert (await Runbook(past.database).verify("default")).broken == {stored_entries[0].entry_id: 2}
 
 
 async def test_an_entry_of_which_something_was_told_since_its_export_stays(past: Past) -> None:
-    book, rows = await past.case(ended=days(400)), RetiredRows(past.database)
+    stored, rows = await past.case(ended=days(400)), RetiredRows(past.database)
     async with past.database.transaction() as connection:
         held = await rows.hold_entries(connection, days(365), limit=10)
     late = "SELECT verbworker.append_event($1, 'StepCompleted', 'late', '{}')"
-    await past.database.fetch(late, book.entry_id)
+    await past.database.fetch(late, stored.entry_id)
     async with past.database.transaction() as connection:
         dropped = await rows.drop_entries(connection, held, days(365))
 
     assert (len(held), dropped) == (1, [])
-    assert await rows_of(book) > 0
+    assert await rows_of(stored) > 0
 
 
 async def test_an_open_or_fresh_entry_cannot_be_dropped_by_any_argument(past: Past) -> None:
-    books = [await past.case(ended=None), await past.case(ended=days(0.9))]
+    stored_entries = [await past.case(ended=None), await past.case(ended=days(0.9))]
     drop = (
         "SELECT count(*) FROM (SELECT array_agg(entry_id), array_agg(last_hash) FROM verbworker.runbook_entry)"
         " AS every (ids, heads), verbworker.drop_entries(ids, heads, 'infinity')"
     )
 
-    assert await books[0].value(drop) == 0
+    assert await stored_entries[0].value(drop) == 0
 
 
 @pytest.mark.parametrize(
@@ -409,13 +411,13 @@ async def test_a_case_that_comes_back_after_its_frame_was_archived_is_replayed(p
     await drop_all(retention(past.database))
 
     async with working(past.database) as frames:
-        for key, book in ((1, living), (2, ended)):
-            instance = make_instance(instance_uid=book.instance_uid)
+        for key, stored in ((1, living), (2, ended)):
+            instance = make_instance(instance_uid=stored.instance_uid)
             job = make_job(key, at=FAR, process_instance_key=1, element_instance_key=key)
             assert await frames.push(make_delivery(job, instance)) is None
             frame = await frames.observe(key)
             assert frame is not None
-            assert decide(frame, job, book.instance_uid, frames.owner) is FrameStep.REPLAY
+            assert decide(frame, job, stored.instance_uid, frames.owner) is FrameStep.REPLAY
 
 
 async def test_a_job_of_a_case_whose_payload_went_has_no_known_input(past: Past) -> None:

@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_verbs, ledger_workflow
 from tests.support.models import line
 from tests.support.postgres import run_apart
-from tests.support.start_router import asking, counter
+from tests.support.start_router import asking, open_starts
 from verblint.contracts.contract import Argument
 from verbworker.app import settings as config
 from verbworker.app.export_directory import exported_lines
@@ -130,26 +130,26 @@ async def test_no_open_case_loses_a_row_and_every_ended_one_is_exported_once(
         async with (
             open_app(chosen, registry) as first,
             open_app(chosen, registry) as second,
-            counter(database, registry, engine) as desk,
+            open_starts(database, registry, engine) as starts,
             asyncio.TaskGroup() as tasks,
         ):
             working = [tasks.create_task(app.run(stop)) for app in (first, second)]
             eager = [tasks.create_task(drop(chosen, rounds)) for _ in range(2)]
             eager.append(tasks.create_task(age(dsn)))
-            asked = [(await desk.router.invoke(SETTLE, caller=asking())).entry_id for _ in range(CASES)]
+            asked = [(await starts.router.invoke(SETTLE, caller=asking())).entry_id for _ in range(CASES)]
 
             async def at_the_last_step() -> bool:
                 rows = [dict(row) for row in await database.fetch(OPEN)]
                 torn.extend(row for row in rows if not whole(row))
                 return len(rows) == CASES and all(row["done"] == 2 for row in rows)
 
-            await eventually(at_the_last_step, patience=120)
+            await eventually(at_the_last_step, timeout=120)
             here = len(rounds)
 
             async def dropped_often_since() -> bool:
                 return len(rounds) > here + 20
 
-            await eventually(dropped_often_since, patience=120)
+            await eventually(dropped_often_since, timeout=120)
             assert await at_the_last_step()
             months = await database.fetch("SELECT DISTINCT tableoid FROM verbworker.job_frame_archive")
             provider.may_go_on.set()
@@ -158,7 +158,7 @@ async def test_no_open_case_loses_a_row_and_every_ended_one_is_exported_once(
                 row = await database.fetchrow("SELECT count(*) FROM verbworker.runbook_entry")
                 return row is not None and row["count"] == 0
 
-            await eventually(all_gone, patience=120)
+            await eventually(all_gone, timeout=120)
             for task in eager:
                 task.cancel()
             stop.set()

@@ -12,7 +12,7 @@ import pytest
 from tests.support.entries import entries_of
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
-from tests.support.start_router import Counter, asking, counter
+from tests.support.start_router import StartSetup, asking, open_starts
 from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
@@ -58,8 +58,8 @@ def engine() -> MemoryEngine:
 
 
 @pytest.fixture
-async def desk(database: Database, registry: Registry, engine: MemoryEngine) -> AsyncIterator[Counter]:
-    async with counter(database, registry, engine) as opened:
+async def starts(database: Database, registry: Registry, engine: MemoryEngine) -> AsyncIterator[StartSetup]:
+    async with open_starts(database, registry, engine) as opened:
         yield opened
 
 
@@ -71,7 +71,7 @@ async def effects(database: Database) -> int:
 
 @pytest.mark.parametrize("sentence", [BOOK, "(ledger.send :amount 7)"])
 async def test_a_collision_while_a_direct_verb_is_stored_neither_fails_nor_doubles_it(
-    desk: Counter, provider: Provider, monkeypatch: pytest.MonkeyPatch, sentence: str
+    starts: StartSetup, provider: Provider, monkeypatch: pytest.MonkeyPatch, sentence: str
 ) -> None:
     collisions = [StoreConflict("deadlock detected")] * 2
     end_in = Runbook.end_in
@@ -83,45 +83,45 @@ async def test_a_collision_while_a_direct_verb_is_stored_neither_fails_nor_doubl
 
     monkeypatch.setattr(Runbook, "end_in", colliding)
 
-    entry = await desk.router.invoke(sentence, caller=asking())
+    entry = await starts.router.invoke(sentence, caller=asking())
 
     assert (entry.status, collisions) == (Status.COMPLETED, [])
-    assert await effects(desk.database) + len(provider.calls) == 1
+    assert await effects(starts.database) + len(provider.calls) == 1
 
 
 @pytest.mark.req("REG-02", "REG-16", "ADP-10", "EVT-10")
-async def test_a_direct_verb_has_ended_when_the_router_answers(desk: Counter) -> None:
-    entry = await desk.router.invoke(BOOK, caller=asking())
+async def test_a_direct_verb_has_ended_when_the_router_answers(starts: StartSetup) -> None:
+    entry = await starts.router.invoke(BOOK, caller=asking())
 
     assert (entry.status, entry.mode, entry.asked_by) == (Status.COMPLETED, EntryMode.SYNC, "ann")
     assert (entry.sentence, entry.invocation, entry.args) == ("Book the amount.", BOOK, {"amount": 7})
     assert entry.outcome == {"amount": 7, "booked": True, "sent": False, "note": ""}
-    assert await effects(desk.database) == 1
-    kinds = [event.kind for event in await desk.runbook.events(entry.entry_id)]
+    assert await effects(starts.database) == 1
+    kinds = [event.kind for event in await starts.runbook.events(entry.entry_id)]
     assert kinds == [Kind.STEP_COMPLETED, Kind.RESULT]
 
 
 @pytest.mark.req("REG-01", "REG-17", "ADP-10", "WAIT-07")
-async def test_a_workflow_verb_is_under_way_when_the_router_answers(desk: Counter, engine: MemoryEngine) -> None:
-    entry = await desk.router.invoke("ledger.settle", {"amount": 7}, caller=asking())
+async def test_a_workflow_verb_is_under_way_when_the_router_answers(starts: StartSetup, engine: MemoryEngine) -> None:
+    entry = await starts.router.invoke("ledger.settle", {"amount": 7}, caller=asking())
 
     assert (entry.status, entry.mode, entry.process_id) == (Status.EXECUTING, EntryMode.DURABLE, "ledger-settle")
     assert entry.invocation == SETTLE
     assert not engine.jobs
 
-    assert await desk.dispatcher.drain() == 1
+    assert await starts.dispatcher.drain() == 1
 
     assert len(engine.jobs) == 1
-    (started,) = await desk.runbook.events(entry.entry_id)
+    (started,) = await starts.runbook.events(entry.entry_id)
     assert (started.kind, started.detail["version"]) == (Kind.STARTED, 1)
 
 
 @pytest.mark.req("VER-01")
-async def test_an_entry_is_pinned_to_what_the_engine_started(desk: Counter) -> None:
-    entry = await desk.router.invoke(SETTLE, caller=asking())
-    await desk.dispatcher.drain()
+async def test_an_entry_is_pinned_to_what_the_engine_started(starts: StartSetup) -> None:
+    entry = await starts.router.invoke(SETTLE, caller=asking())
+    await starts.dispatcher.drain()
 
-    pinned = await desk.runbook.entry(entry.entry_id)
+    pinned = await starts.runbook.entry(entry.entry_id)
 
     assert pinned is not None
     assert (pinned.verb_version, pinned.process_version) == ("1", 1)
@@ -130,40 +130,40 @@ async def test_an_entry_is_pinned_to_what_the_engine_started(desk: Counter) -> N
 
 @pytest.mark.parametrize("asked", [BOOK, SETTLE])
 async def test_one_request_key_is_one_entry_however_often_and_at_once_it_is_sent(
-    desk: Counter, engine: MemoryEngine, asked: str
+    starts: StartSetup, engine: MemoryEngine, asked: str
 ) -> None:
-    entries = await asyncio.gather(*(desk.router.invoke(asked, caller=asking("r-1")) for _ in range(8)))
-    await desk.dispatcher.drain()
+    entries = await asyncio.gather(*(starts.router.invoke(asked, caller=asking("r-1")) for _ in range(8)))
+    await starts.dispatcher.drain()
 
     assert len({entry.entry_id for entry in entries}) == 1
-    assert (await effects(desk.database), len(engine.jobs)) in ((1, 0), (0, 1))
+    assert (await effects(starts.database), len(engine.jobs)) in ((1, 0), (0, 1))
 
 
-async def test_a_request_key_has_a_length_that_an_index_holds(desk: Counter) -> None:
+async def test_a_request_key_has_a_length_that_an_index_holds(starts: StartSetup) -> None:
     longest = "\N{GRINNING FACE}".join(uuid4().hex for _ in range(16))[:512]
 
-    await desk.router.invoke(BOOK, caller=asking(longest))
+    await starts.router.invoke(BOOK, caller=asking(longest))
     with pytest.raises(InvocationInvalid, match="the request key has 513 characters, and 512 is the most"):
         asking(longest + "x")
 
 
-async def test_the_same_key_for_something_else_is_refused(desk: Counter) -> None:
-    first = await desk.router.invoke(BOOK, caller=asking("r-1"))
+async def test_the_same_key_for_something_else_is_refused(starts: StartSetup) -> None:
+    first = await starts.router.invoke(BOOK, caller=asking("r-1"))
 
     with pytest.raises(RequestConflict) as refused:
-        await desk.router.invoke("(ledger.book :amount 8)", caller=asking("r-1"))
+        await starts.router.invoke("(ledger.book :amount 8)", caller=asking("r-1"))
 
     assert str(refused.value) == f"the request key 'r-1' was used before for something else (entry {first.entry_id})"
-    assert await effects(desk.database) == 1
+    assert await effects(starts.database) == 1
 
 
 @pytest.mark.req("X-33")
-async def test_two_tenants_may_use_the_same_key(desk: Counter) -> None:
-    ours = await desk.router.invoke(BOOK, caller=asking("r-1"))
-    theirs = await desk.router.invoke(BOOK, caller=asking("r-1", tenant="others"))
+async def test_two_tenants_may_use_the_same_key(starts: StartSetup) -> None:
+    ours = await starts.router.invoke(BOOK, caller=asking("r-1"))
+    theirs = await starts.router.invoke(BOOK, caller=asking("r-1", tenant="others"))
 
     assert ours.entry_id != theirs.entry_id
-    assert await effects(desk.database) == 2
+    assert await effects(starts.database) == 2
 
 
 @pytest.mark.parametrize(
@@ -179,53 +179,55 @@ async def test_two_tenants_may_use_the_same_key(desk: Counter) -> None:
     ],
 )
 async def test_what_does_not_fit_is_refused_before_anything_happens(
-    desk: Counter, what: str, args: dict[str, Any] | None, sentence: str
+    starts: StartSetup, what: str, args: dict[str, Any] | None, sentence: str
 ) -> None:
     with pytest.raises(InvocationInvalid) as refused:
-        await desk.router.invoke(what, args, caller=asking())
+        await starts.router.invoke(what, args, caller=asking())
 
     assert str(refused.value).startswith(sentence)
-    assert await entries_of(desk.database, "tests") == []
+    assert await entries_of(starts.database, "tests") == []
 
 
 @pytest.mark.req("REG-13")
-async def test_a_workflow_is_not_started_from_inside_a_job(desk: Counter, registry: Registry) -> None:
+async def test_a_workflow_is_not_started_from_inside_a_job(starts: StartSetup, registry: Registry) -> None:
     @registry.verb("ledger.nest", mode="external", writes=())
     async def nest(account: Account, call: Call) -> Account:
         """Try to start a workflow."""
-        await desk.router.invoke(SETTLE, caller=asking())
+        await starts.router.invoke(SETTLE, caller=asking())
         return account
 
-    entry = await desk.router.invoke("(ledger.nest)", caller=asking())
+    entry = await starts.router.invoke("(ledger.nest)", caller=asking())
 
-    (ended,) = await desk.runbook.events(entry.entry_id)
+    (ended,) = await starts.runbook.events(entry.entry_id)
     assert (entry.status, ended.detail["code"]) == (Status.FAILED, "WorkflowVerbNested")
-    assert [found.verb for found in await entries_of(desk.database, "tests")] == ["ledger.nest"]
+    assert [found.verb for found in await entries_of(starts.database, "tests")] == ["ledger.nest"]
 
 
-async def test_a_direct_verb_that_fails_leaves_an_entry_that_says_so_and_nothing_else(desk: Counter) -> None:
-    entry = await desk.router.invoke("(ledger.refuse)", caller=asking())
+async def test_a_direct_verb_that_fails_leaves_an_entry_that_says_so_and_nothing_else(starts: StartSetup) -> None:
+    entry = await starts.router.invoke("(ledger.refuse)", caller=asking())
 
-    (ended,) = await desk.runbook.events(entry.entry_id)
+    (ended,) = await starts.runbook.events(entry.entry_id)
     assert (entry.status, entry.outcome) == (Status.FAILED, None)
     assert (ended.detail["result"], ended.detail["code"]) == ("err", "ACCOUNT_CLOSED")
-    assert await effects(desk.database) == 0
+    assert await effects(starts.database) == 0
 
 
-async def test_a_performer_who_lost_the_entry_changes_nothing(desk: Counter, provider: Provider) -> None:
+async def test_a_performer_who_lost_the_entry_changes_nothing(starts: StartSetup, provider: Provider) -> None:
     provider.hold()
-    slow = asyncio.create_task(desk.router.invoke("(ledger.annotate)", caller=asking("r-1")))
+    slow = asyncio.create_task(starts.router.invoke("(ledger.annotate)", caller=asking("r-1")))
     await provider.reached.wait()
-    (entry,) = await entries_of(desk.database, "tests")
-    await desk.database.execute("UPDATE verbworker.runbook_entry SET lease_until = clock_timestamp() - interval '1 s'")
-    taken = await desk.runbook.take(entry.entry_id, uuid4(), timedelta(seconds=60))
+    (entry,) = await entries_of(starts.database, "tests")
+    await starts.database.execute(
+        "UPDATE verbworker.runbook_entry SET lease_until = clock_timestamp() - interval '1 s'"
+    )
+    taken = await starts.runbook.take(entry.entry_id, uuid4(), timedelta(seconds=60))
     provider.may_go_on.set()
 
     left = await slow
 
     assert taken is not None
     assert left.status is Status.EXECUTING
-    assert await desk.runbook.events(entry.entry_id) == []
+    assert await starts.runbook.events(entry.entry_id) == []
 
 
 @pytest.mark.req("WAIT-09", "REG-09")
@@ -234,42 +236,44 @@ async def test_a_blocking_verb_is_waited_for(database: Database, registry: Regis
     for verb in registry:
         blocking.add(verb)
     blocking.declare(replace(registry.workflows["ledger.settle"], wait="blocking"))
-    async with counter(database, blocking, engine) as desk:
-        asked = asyncio.create_task(desk.router.invoke(SETTLE, caller=asking()))
-        found = await eventually(lambda: entries_of(desk.database, "tests"))
+    async with open_starts(database, blocking, engine) as starts:
+        asked = asyncio.create_task(starts.router.invoke(SETTLE, caller=asking()))
+        found = await eventually(lambda: entries_of(starts.database, "tests"))
         async with database.transaction() as connection:
-            await desk.runbook.end_in(connection, found[0].entry_id, outcome=b"{}", detail={"result": "ok"})
+            await starts.runbook.end_in(connection, found[0].entry_id, outcome=b"{}", detail={"result": "ok"})
 
         assert (await asked).status is Status.COMPLETED
 
 
-async def test_a_blocking_verb_that_takes_too_long_is_left_under_way(desk: Counter) -> None:
-    entry = await desk.router.invoke(SETTLE, caller=asking())
+async def test_a_blocking_verb_that_takes_too_long_is_left_under_way(starts: StartSetup) -> None:
+    entry = await starts.router.invoke(SETTLE, caller=asking())
 
-    assert (await await_end(desk.runbook, entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
+    assert (await await_end(starts.runbook, entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
 
 
 @pytest.mark.req("ADP-02")
-async def test_an_engine_that_is_away_delays_every_start_and_doubles_none(desk: Counter, engine: MemoryEngine) -> None:
-    entries = [await desk.router.invoke(SETTLE, caller=asking(f"r-{n}")) for n in range(5)]
+async def test_an_engine_that_is_away_delays_every_start_and_doubles_none(
+    starts: StartSetup, engine: MemoryEngine
+) -> None:
+    entries = [await starts.router.invoke(SETTLE, caller=asking(f"r-{n}")) for n in range(5)]
     engine.drop("start", times=5)
-    assert await desk.dispatcher.drain() == 5
-    assert await desk.dispatches.trouble(entries[0].entry_id) == "the command was lost"
-    assert await desk.dispatcher.drain() == 0  # each waits before it is tried again
+    assert await starts.dispatcher.drain() == 5
+    assert await starts.dispatches.trouble(entries[0].entry_id) == "the command was lost"
+    assert await starts.dispatcher.drain() == 0  # each waits before it is tried again
 
-    await due_now(desk.database)
-    assert await desk.dispatcher.drain() == 5
-    await due_now(desk.database)
-    assert await desk.dispatcher.drain() == 0
+    await due_now(starts.database)
+    assert await starts.dispatcher.drain() == 5
+    await due_now(starts.database)
+    assert await starts.dispatcher.drain() == 0
 
     assert len(engine.jobs) == 5
 
 
 async def test_a_bug_with_one_start_holds_up_no_other(
-    desk: Counter, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    starts: StartSetup, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
-        await desk.router.invoke(SETTLE, caller=asking(f"r-{number}"))
+        await starts.router.invoke(SETTLE, caller=asking(f"r-{number}"))
     start, calls = engine.start, iter(range(9))
 
     async def poisoned(asked: Start) -> Started:
@@ -278,80 +282,80 @@ async def test_a_bug_with_one_start_holds_up_no_other(
         return await start(asked)
 
     monkeypatch.setattr(engine, "start", poisoned)
-    await desk.dispatcher.drain()
+    await starts.dispatcher.drain()
     begun = len(engine.jobs)
-    await due_now(desk.database)
-    await desk.dispatcher.drain()
+    await due_now(starts.database)
+    await starts.dispatcher.drain()
 
     assert (begun, len(engine.jobs)) == (2, 3)
     assert [record.msg for record in caplog.records if record.levelname == "ERROR"] == ["item skipped because of a bug"]
 
 
 async def test_two_dispatchers_never_ask_for_the_same_request(
-    desk: Counter, database: Database, registry: Registry, engine: MemoryEngine
+    starts: StartSetup, database: Database, registry: Registry, engine: MemoryEngine
 ) -> None:
     for number in range(40):
-        await desk.router.invoke(SETTLE, caller=asking(f"r-{number}"))
-    async with counter(database, registry, engine) as other:
-        await asyncio.gather(*(side.dispatcher.drain() for side in (desk, other) for _ in range(4)))
+        await starts.router.invoke(SETTLE, caller=asking(f"r-{number}"))
+    async with open_starts(database, registry, engine) as other:
+        await asyncio.gather(*(side.dispatcher.drain() for side in (starts, other) for _ in range(4)))
 
     assert len(engine.jobs) == 40
 
 
-async def test_a_busy_engine_leaves_no_doubt(desk: Counter, engine: MemoryEngine) -> None:
-    uid = await asked_uid(desk)
+async def test_a_busy_engine_leaves_no_doubt(starts: StartSetup, engine: MemoryEngine) -> None:
+    uid = await asked_uid(starts)
     engine.refuse("start", times=2)
     for _ in range(3):
-        await desk.dispatcher.drain()
-        await due_now(desk.database)
+        await starts.dispatcher.drain()
+        await due_now(starts.database)
 
     assert len(engine.jobs) == 1
-    assert not await desk.dispatches.is_doubtful(uid)
+    assert not await starts.dispatches.is_doubtful(uid)
 
 
 async def test_a_start_whose_answer_was_lost_is_asked_for_again_and_in_doubt(
-    desk: Counter, engine: MemoryEngine
+    starts: StartSetup, engine: MemoryEngine
 ) -> None:
-    uid = await asked_uid(desk)
+    uid = await asked_uid(starts)
     engine.lose_answer("start")
-    await desk.dispatcher.drain()
-    await due_now(desk.database)
-    await desk.dispatcher.drain()
+    await starts.dispatcher.drain()
+    await due_now(starts.database)
+    await starts.dispatcher.drain()
 
     assert len(engine.jobs) == 2
-    assert await desk.dispatches.is_doubtful(uid)
+    assert await starts.dispatches.is_doubtful(uid)
 
 
 async def test_a_lost_start_that_its_first_job_made_known_is_not_asked_for_again(
-    desk: Counter, engine: MemoryEngine
+    starts: StartSetup, engine: MemoryEngine
 ) -> None:
-    uid = await asked_uid(desk)
+    uid = await asked_uid(starts)
     engine.lose_answer("start")
-    await desk.dispatcher.drain()
+    await starts.dispatcher.drain()
     (first,) = engine.jobs.values()
     key = first.job.process_instance_key
-    await Instances(desk.database).pin(uid, instance_key=key, definition_key=1, version=1)
-    await due_now(desk.database)
+    await Instances(starts.database).pin(uid, instance_key=key, definition_key=1, version=1)
+    await due_now(starts.database)
 
-    assert await desk.dispatcher.drain() == 0
+    assert await starts.dispatcher.drain() == 0
 
 
-async def test_a_second_instance_is_cancelled_as_soon_as_it_is_seen(desk: Counter, engine: MemoryEngine) -> None:
-    uid = await asked_uid(desk)
-    (claimed,) = await desk.dispatches.claim(1, claim_for=timedelta(0))
-    await due_now(desk.database)
-    (again,) = await desk.dispatches.claim(1, claim_for=timedelta(0))
-    await Instances(desk.database).pin(uid, instance_key=4711, definition_key=1, version=1)
+async def test_a_second_instance_is_cancelled_as_soon_as_it_is_seen(starts: StartSetup, engine: MemoryEngine) -> None:
+    uid = await asked_uid(starts)
+    (claimed,) = await starts.dispatches.claim(1, claim_for=timedelta(0))
+    await due_now(starts.database)
+    (again,) = await starts.dispatches.claim(1, claim_for=timedelta(0))
+    await Instances(starts.database).pin(uid, instance_key=4711, definition_key=1, version=1)
 
-    await desk.dispatcher.start(again)
+    await starts.dispatcher.start(again)
 
     assert (claimed.attempts, again.attempts) == (1, 2)
     assert engine.jobs == {}
 
 
-async def asked_uid(desk: Counter) -> UUID:
-    entry = await desk.router.invoke(SETTLE, caller=asking())
-    carrier = await Instances(desk.database).of_entry(entry.entry_id)
+async def asked_uid(starts: StartSetup) -> UUID:
+    entry = await starts.router.invoke(SETTLE, caller=asking())
+    carrier = await Instances(starts.database).of_entry(entry.entry_id)
     assert carrier is not None
     return carrier.instance_uid
 
@@ -372,8 +376,8 @@ async def test_a_verb_that_becomes_a_workflow_is_asked_for_in_the_same_words(
     seen = []
 
     for registry in (before, after.declare(promoted)):
-        async with counter(database, registry, engine) as desk:
-            entry = await desk.router.invoke(BOOK, caller=asking())
+        async with open_starts(database, registry, engine) as starts:
+            entry = await starts.router.invoke(BOOK, caller=asking())
             seen.append((entry.verb, entry.invocation, entry.args, entry.mode))
 
     direct, workflow = seen

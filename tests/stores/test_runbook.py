@@ -23,7 +23,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def book(database: Database) -> StoredEntry:
+async def stored(database: Database) -> StoredEntry:
     return await StoredEntry.open(database)
 
 
@@ -33,28 +33,28 @@ async def frames(database: Database) -> AsyncIterator[Frames]:
         yield frames
 
 
-def delivery(book: StoredEntry, key: int = 1, *, at: int = 1) -> Delivery:
+def delivery(stored: StoredEntry, key: int = 1, *, at: int = 1) -> Delivery:
     job = make_job(key, at=at, process_instance_key=INSTANCE_KEY)
-    return make_delivery(job, None, instance_uid=book.instance_uid, entry_id=book.entry_id)
+    return make_delivery(job, None, instance_uid=stored.instance_uid, entry_id=stored.entry_id)
 
 
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("COR-10", "EVT-16")
-async def test_a_thing_is_told_once(book: StoredEntry) -> None:
-    first = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a day"})
-    second = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a week"})
+async def test_a_thing_is_told_once(stored: StoredEntry) -> None:
+    first = await stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a day"})
+    second = await stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a week"})
 
-    (event,) = await book.events()
+    (event,) = await stored.events()
     assert (first, second) == (1, None)
     assert event.detail == {"name": "a day"}
 
 
-async def test_nothing_is_told_of_an_entry_nobody_made(book: StoredEntry) -> None:
+async def test_nothing_is_told_of_an_entry_nobody_made(stored: StoredEntry) -> None:
     nobody = make_request().entry_id
 
-    assert await book.runbook.append(nobody, Kind.RESUMED, once="x", detail={}) is None
+    assert await stored.runbook.append(nobody, Kind.RESUMED, once="x", detail={}) is None
 
 
 @pytest.mark.req("COR-09", "EVT-09", "X-34", "X-35")
@@ -71,118 +71,120 @@ async def test_one_function_maps_every_event_to_a_status(dsn: str, kind: Kind, r
 
 
 @pytest.mark.req("COR-09", "COR-08", "WAIT-06")
-async def test_an_entry_is_parked_while_any_token_is_open(book: StoredEntry) -> None:
+async def test_an_entry_is_parked_while_any_token_is_open(stored: StoredEntry) -> None:
     statuses = []
-    for number, act in enumerate((book.park(book.token(1)), book.park(book.token(2)), book.unpark(1), book.unpark(2))):
+    for number, act in enumerate(
+        (stored.park(stored.token(1)), stored.park(stored.token(2)), stored.unpark(1), stored.unpark(2))
+    ):
         await act
-        await book.runbook.append(book.entry_id, Kind.PARKED, once=f"look:{number}", detail={})
-        statuses.append((await book.entry()).status)
+        await stored.runbook.append(stored.entry_id, Kind.PARKED, once=f"look:{number}", detail={})
+        statuses.append((await stored.entry()).status)
 
     assert statuses == [Status.PARKED, Status.PARKED, Status.PARKED, Status.EXECUTING]
 
 
-async def test_a_token_that_closed_stays_closed(book: StoredEntry) -> None:
-    await book.park(book.token(1))
-    await book.unpark(1)
+async def test_a_token_that_closed_stays_closed(stored: StoredEntry) -> None:
+    await stored.park(stored.token(1))
+    await stored.unpark(1)
 
-    await book.park(book.token(1))
+    await stored.park(stored.token(1))
 
-    assert await book.runbook.waits(book.entry_id) == []
+    assert await stored.runbook.waits(stored.entry_id) == []
 
 
-async def test_what_an_entry_waits_for_is_said_in_words(book: StoredEntry) -> None:
-    await book.park(book.token(1, Wait.EXTERNAL_SIGNAL, reason="Awaiting documents", message_name="documents"))
+async def test_what_an_entry_waits_for_is_said_in_words(stored: StoredEntry) -> None:
+    await stored.park(stored.token(1, Wait.EXTERNAL_SIGNAL, reason="Awaiting documents", message_name="documents"))
 
-    (wait,) = await book.runbook.waits(book.entry_id)
+    (wait,) = await stored.runbook.waits(stored.entry_id)
     assert (wait.kind, wait.reason, wait.message_name) == (Wait.EXTERNAL_SIGNAL, "Awaiting documents", "documents")
 
 
-async def ended(book: StoredEntry, result: str, kind: Kind = Kind.RESULT, outcome: bytes | None = b"{}") -> bool:
-    async with book.database.transaction() as connection:
-        return await book.runbook.end_in(
-            connection, book.entry_id, outcome=outcome, detail={"result": result}, kind=kind
+async def ended(stored: StoredEntry, result: str, kind: Kind = Kind.RESULT, outcome: bytes | None = b"{}") -> bool:
+    async with stored.database.transaction() as connection:
+        return await stored.runbook.end_in(
+            connection, stored.entry_id, outcome=outcome, detail={"result": result}, kind=kind
         )
 
 
 @pytest.mark.req("COR-09", "COR-06")
-async def test_an_end_is_final(book: StoredEntry) -> None:
-    assert await ended(book, "ok", outcome=b'{"case":"closed"}')
+async def test_an_end_is_final(stored: StoredEntry) -> None:
+    assert await ended(stored, "ok", outcome=b'{"case":"closed"}')
 
-    assert not await ended(book, "err", outcome=b'{"case":"lost"}')
-    assert not await ended(book, "", Kind.CANCELLED)
+    assert not await ended(stored, "err", outcome=b'{"case":"lost"}')
+    assert not await ended(stored, "", Kind.CANCELLED)
 
-    entry = await book.entry()
+    entry = await stored.entry()
     assert (entry.status, entry.outcome) == (Status.COMPLETED, {"case": "closed"})
     assert entry.ended_at is not None
-    assert await book.kinds() == ["ExecutionResult"]
+    assert await stored.kinds() == ["ExecutionResult"]
 
 
-async def test_what_comes_after_the_end_is_kept_and_changes_no_status(book: StoredEntry) -> None:
-    await ended(book, "", Kind.CANCELLED)
+async def test_what_comes_after_the_end_is_kept_and_changes_no_status(stored: StoredEntry) -> None:
+    await ended(stored, "", Kind.CANCELLED)
 
-    await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once="step:1", detail={"verb": "kyc.late"})
+    await stored.runbook.append(stored.entry_id, Kind.STEP_COMPLETED, once="step:1", detail={"verb": "kyc.late"})
 
-    assert await book.kinds() == ["Cancelled", "StepCompleted"]
-    assert (await book.entry()).status is Status.CANCELLED
-
-
-async def test_an_end_closes_what_was_waited_for(book: StoredEntry) -> None:
-    await book.park(book.token(1))
-
-    await ended(book, "ok")
-
-    assert await book.value("SELECT closed_as FROM verbworker.parked_token") == "ended"
+    assert await stored.kinds() == ["Cancelled", "StepCompleted"]
+    assert (await stored.entry()).status is Status.CANCELLED
 
 
-async def test_a_wait_that_comes_after_the_end_does_not_stand(book: StoredEntry) -> None:
-    await ended(book, "ok")
+async def test_an_end_closes_what_was_waited_for(stored: StoredEntry) -> None:
+    await stored.park(stored.token(1))
 
-    await book.park(book.token(1))
-    await book.runbook.append(book.entry_id, Kind.PARKED, once="parked:1", detail={})
+    await ended(stored, "ok")
 
-    assert await book.runbook.waits(book.entry_id) == []
-    assert (await book.entry()).status is Status.COMPLETED
+    assert await stored.value("SELECT closed_as FROM verbworker.parked_token") == "ended"
+
+
+async def test_a_wait_that_comes_after_the_end_does_not_stand(stored: StoredEntry) -> None:
+    await ended(stored, "ok")
+
+    await stored.park(stored.token(1))
+    await stored.runbook.append(stored.entry_id, Kind.PARKED, once="parked:1", detail={})
+
+    assert await stored.runbook.waits(stored.entry_id) == []
+    assert (await stored.entry()).status is Status.COMPLETED
 
 
 @pytest.mark.req("COR-06", "COR-02")
-async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(book: StoredEntry) -> None:
-    await book.start()
+async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(stored: StoredEntry) -> None:
+    await stored.start()
 
-    await ended(book, "err")
+    await ended(stored, "err")
 
-    row = await book.database.fetchrow(
+    row = await stored.database.fetchrow(
         "SELECT status, ended_at IS NOT NULL FROM verbworker.workflow_instance WHERE instance_uid = $1",
-        book.instance_uid,
+        stored.instance_uid,
     )
     assert tuple(row or ()) == ("failed", True)
 
 
-async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(book: StoredEntry, dsn: str) -> None:
-    await book.park(book.token(1))
-    async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
-        await book.runbook.unpark_in(connection, ENGINE, 1, closed_as="resumed")
-        ending = tasks.create_task(ended(book, "ok"))
+async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(stored: StoredEntry, dsn: str) -> None:
+    await stored.park(stored.token(1))
+    async with asyncio.TaskGroup() as tasks, stored.database.transaction() as connection:
+        await stored.runbook.unpark_in(connection, ENGINE, 1, closed_as="resumed")
+        ending = tasks.create_task(ended(stored, "ok"))
         await blocked(dsn)
-        seq = await book.runbook.append_in(connection, book.entry_id, Kind.RESUMED, once="r", detail={})
+        seq = await stored.runbook.append_in(connection, stored.entry_id, Kind.RESUMED, once="r", detail={})
 
     assert seq == 1
     assert ending.result()
-    assert await book.kinds() == ["Resumed", "ExecutionResult"]
+    assert await stored.kinds() == ["Resumed", "ExecutionResult"]
 
 
 # ---- the chain -------------------------------------------------------------------------------------------------------
 
 
-async def chain(book: StoredEntry, length: int = 4) -> None:
+async def chain(stored: StoredEntry, length: int = 4) -> None:
     for number in range(length):
-        await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number}", detail={"name": f"t{number}"})
+        await stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once=f"t{number}", detail={"name": f"t{number}"})
 
 
 @pytest.mark.req("EVT-16", "COR-10")
-async def test_a_chain_that_nobody_touched_holds(book: StoredEntry) -> None:
-    await chain(book)
+async def test_a_chain_that_nobody_touched_holds(stored: StoredEntry) -> None:
+    await chain(stored)
 
-    seen = await book.runbook.verify("default")
+    seen = await stored.runbook.verify("default")
     assert (seen.entries, seen.events, seen.broken) == (1, 4, {})
 
 
@@ -203,11 +205,11 @@ PLACES = {"inserted": 9, "shortened": 4, "emptied": 1, "dropped": 3}
 
 @pytest.mark.req("EVT-16")
 @pytest.mark.parametrize("name", list(TAMPERINGS))
-async def test_a_chain_that_somebody_touched_does_not_hold(book: StoredEntry, dsn: str, name: str) -> None:
-    await chain(book)
-    untouched = await StoredEntry.open(book.database)
+async def test_a_chain_that_somebody_touched_does_not_hold(stored: StoredEntry, dsn: str, name: str) -> None:
+    await chain(stored)
+    untouched = await StoredEntry.open(stored.database)
     await chain(untouched, 2)
-    at_entry = f"entry_id = '{book.entry_id}'"
+    at_entry = f"entry_id = '{stored.entry_id}'"
     statement = TAMPERINGS[name].replace("WHERE", f"WHERE {at_entry} AND")
     if "WHERE" not in statement:
         statement += f" WHERE {at_entry}"
@@ -216,9 +218,9 @@ async def test_a_chain_that_somebody_touched_does_not_hold(book: StoredEntry, ds
         await connection.execute("ALTER TABLE verbworker.runbook_event DISABLE TRIGGER ALL")
         await connection.execute(statement)
 
-    assert (await book.runbook.verify("default")).broken == {book.entry_id: PLACES.get(name, 2)}
-    assert (await book.runbook.verify("default", untouched.entry_id)).broken == {}
-    assert (await book.runbook.verify("another tenant")).broken == {}
+    assert (await stored.runbook.verify("default")).broken == {stored.entry_id: PLACES.get(name, 2)}
+    assert (await stored.runbook.verify("default", untouched.entry_id)).broken == {}
+    assert (await stored.runbook.verify("another tenant")).broken == {}
 
 
 @pytest.mark.parametrize(
@@ -229,31 +231,31 @@ async def test_a_chain_that_somebody_touched_does_not_hold(book: StoredEntry, ds
         "TRUNCATE verbworker.runbook_event",
     ],
 )
-async def test_events_are_appended_and_never_changed(book: StoredEntry, dsn: str, statement: str) -> None:
-    await chain(book, 1)
+async def test_events_are_appended_and_never_changed(stored: StoredEntry, dsn: str, statement: str) -> None:
+    await chain(stored, 1)
 
     with pytest.raises(IntegrityConstraintViolationError, match="never changed"):
         await execute(dsn, statement)
 
 
-async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(book: StoredEntry, dsn: str) -> None:
-    async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
-        first = await book.runbook.append_in(connection, book.entry_id, Kind.TIMER_FIRED, once="a", detail={})
-        second = tasks.create_task(book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="b", detail={}))
-        same = tasks.create_task(book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="a", detail={}))
+async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(stored: StoredEntry, dsn: str) -> None:
+    async with asyncio.TaskGroup() as tasks, stored.database.transaction() as connection:
+        first = await stored.runbook.append_in(connection, stored.entry_id, Kind.TIMER_FIRED, once="a", detail={})
+        second = tasks.create_task(stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once="b", detail={}))
+        same = tasks.create_task(stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once="a", detail={}))
         await blocked(dsn, 2)
 
     assert (first, second.result(), same.result()) == (1, 2, None)
-    assert (await book.runbook.verify("default")).broken == {}
+    assert (await stored.runbook.verify("default")).broken == {}
 
 
-async def test_many_at_once_keep_the_chain(book: StoredEntry) -> None:
+async def test_many_at_once_keep_the_chain(stored: StoredEntry) -> None:
     async with asyncio.TaskGroup() as tasks:
         for number in range(40):
-            append = book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number % 20}", detail={})
+            append = stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once=f"t{number % 20}", detail={})
             tasks.create_task(append)
 
-    seen = await book.runbook.verify("default")
+    seen = await stored.runbook.verify("default")
     assert (seen.events, seen.broken) == (20, {})
 
 
@@ -261,11 +263,11 @@ async def test_many_at_once_keep_the_chain(book: StoredEntry) -> None:
 
 
 @pytest.mark.req("EVT-01", "COR-02", "COR-07", "X-39")
-async def test_the_start_pins_the_entry_and_is_told(book: StoredEntry) -> None:
-    assert await book.start()
-    assert not await book.start(4711)
+async def test_the_start_pins_the_entry_and_is_told(stored: StoredEntry) -> None:
+    assert await stored.start()
+    assert not await stored.start(4711)
 
-    entry, (event,) = await book.entry(), await book.events()
+    entry, (event,) = await stored.entry(), await stored.events()
     assert (entry.process_version, entry.definition_key, entry.status) == (3, 70, Status.EXECUTING)
     assert event.kind is Kind.STARTED
     assert told(event, "instance_key", "version", "process") == {
@@ -273,18 +275,18 @@ async def test_the_start_pins_the_entry_and_is_told(book: StoredEntry) -> None:
         "version": 3,
         "process": "kyc",
     }
-    assert await book.value("SELECT done_at IS NOT NULL FROM verbworker.dispatch")
+    assert await stored.value("SELECT done_at IS NOT NULL FROM verbworker.dispatch")
 
 
 @pytest.mark.req("EVT-02", "EVT-15", "COR-03")
-async def test_a_completed_frame_is_told_in_its_own_commit(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
-    claim = await claimed(frames, delivery(book))
-    assert await book.kinds() == ["DurableTaskStarted"]
+async def test_a_completed_frame_is_told_in_its_own_commit(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
+    claim = await claimed(frames, delivery(stored))
+    assert await stored.kinds() == ["DurableTaskStarted"]
 
-    await frames.pop_completed(make_verdict(claim, book.instance_uid))
+    await frames.pop_completed(make_verdict(claim, stored.instance_uid))
 
-    event = (await book.events())[-1]
+    event = (await stored.events())[-1]
     assert event.kind is Kind.STEP_COMPLETED
     assert told(event, "verb", "outcome", "job_key", "instance_key", "runs") == {
         "verb": "kyc.check",
@@ -295,85 +297,85 @@ async def test_a_completed_frame_is_told_in_its_own_commit(book: StoredEntry, fr
     }
 
 
-async def test_a_step_that_is_rolled_back_was_not_told(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
-    claim = await claimed(frames, delivery(book))
+async def test_a_step_that_is_rolled_back_was_not_told(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
+    claim = await claimed(frames, delivery(stored))
 
     async def pop_and_fail() -> None:
-        async with book.database.transaction() as connection:
-            assert await frames.pop_completed_in(connection, make_verdict(claim, book.instance_uid))
+        async with stored.database.transaction() as connection:
+            assert await frames.pop_completed_in(connection, make_verdict(claim, stored.instance_uid))
             await connection.execute("SELECT 1 / 0")
 
     with pytest.raises(StoreError, match="division"):
         await pop_and_fail()
 
-    assert await book.kinds() == ["DurableTaskStarted"]
+    assert await stored.kinds() == ["DurableTaskStarted"]
 
 
-async def test_a_step_that_threw_says_its_code(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
+async def test_a_step_that_threw_says_its_code(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
 
-    await frames.pop_thrown(await claimed(frames, delivery(book)), THROWN)
+    await frames.pop_thrown(await claimed(frames, delivery(stored)), THROWN)
 
-    event = (await book.events())[-1]
+    event = (await stored.events())[-1]
     assert told(event, "outcome", "error_code") == {"outcome": "bpmn_error", "error_code": "REJECTED"}
 
 
 @pytest.mark.req("EVT-08", "EVT-14", "EVT-15", "X-34", "X-35")
-async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
-    claim = await claimed(frames, delivery(book))
+async def test_an_incident_parks_the_entry_and_a_release_resumes_it(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
+    claim = await claimed(frames, delivery(stored))
     await frames.pop_incident(claim, INCIDENT)
-    (wait,), held = await book.runbook.waits(book.entry_id), await book.entry()
+    (wait,), held = await stored.runbook.waits(stored.entry_id), await stored.entry()
 
     await frames.record_report(1, claim.epoch)
-    await claimed(frames, delivery(book, at=4_000_000_000_000))
+    await claimed(frames, delivery(stored, at=4_000_000_000_000))
 
     assert (wait.kind, wait.reason) == (Wait.INCIDENT, "Waiting for an operator: kyc.check")
     assert held.status is Status.PARKED
-    assert await book.kinds() == ["DurableTaskStarted", "IncidentRaised", "Parked", "IncidentResolved", "Resumed"]
-    assert told((await book.events())[1], "class", "code", "text", "job_key") == {
+    assert await stored.kinds() == ["DurableTaskStarted", "IncidentRaised", "Parked", "IncidentResolved", "Resumed"]
+    assert told((await stored.events())[1], "class", "code", "text", "job_key") == {
         "class": "PermanentContract",
         "code": "PayloadIntegrityError",
         "text": "hash differs",
         "job_key": 1,
     }
-    assert await book.runbook.waits(book.entry_id) == []
-    assert (await book.entry()).status is Status.EXECUTING
+    assert await stored.runbook.waits(stored.entry_id) == []
+    assert (await stored.entry()).status is Status.EXECUTING
 
 
 @pytest.mark.req("EVT-14")
-async def test_a_second_incident_of_the_same_job_is_told_again(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
+async def test_a_second_incident_of_the_same_job_is_told_again(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
     for at in (1, 4_000_000_000_000):
-        claim = await claimed(frames, delivery(book, at=at))
+        claim = await claimed(frames, delivery(stored, at=at))
         await frames.pop_incident(claim, INCIDENT)
         await frames.record_report(1, claim.epoch)
 
-    assert (await book.kinds()).count("IncidentRaised") == 2
-    assert len(await book.runbook.waits(book.entry_id)) == 1
-    assert (await book.entry()).status is Status.PARKED
+    assert (await stored.kinds()).count("IncidentRaised") == 2
+    assert len(await stored.runbook.waits(stored.entry_id)) == 1
+    assert (await stored.entry()).status is Status.PARKED
 
 
-async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: StoredEntry, frames: Frames) -> None:
-    await book.start()
-    claim = await claimed(frames, delivery(book))
-    await ended(book, "", Kind.CANCELLED)
+async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start()
+    claim = await claimed(frames, delivery(stored))
+    await ended(stored, "", Kind.CANCELLED)
 
     await frames.pop_incident(claim, INCIDENT)
 
-    assert await book.kinds() == ["DurableTaskStarted", "Cancelled"]
-    assert await book.runbook.waits(book.entry_id) == []
+    assert await stored.kinds() == ["DurableTaskStarted", "Cancelled"]
+    assert await stored.runbook.waits(stored.entry_id) == []
     assert (await frames.waiting()).held == 0
 
 
-async def test_a_frame_of_a_twin_tells_nothing(book: StoredEntry, frames: Frames) -> None:
-    await book.start(instance_key=4711)
+async def test_a_frame_of_a_twin_tells_nothing(stored: StoredEntry, frames: Frames) -> None:
+    await stored.start(instance_key=4711)
 
     with pytest.raises(Fenced):
-        await frames.pop_completed(make_verdict(await claimed(frames, delivery(book)), book.instance_uid))
+        await frames.pop_completed(make_verdict(await claimed(frames, delivery(stored)), stored.instance_uid))
 
-    assert await book.kinds() == ["DurableTaskStarted"]
+    assert await stored.kinds() == ["DurableTaskStarted"]
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -381,43 +383,43 @@ async def test_a_frame_of_a_twin_tells_nothing(book: StoredEntry, frames: Frames
 
 @pytest.mark.req("COR-05", "COR-02", "COR-03", "COR-08")
 async def test_an_entry_its_instance_its_jobs_and_its_waits_are_found_from_each_other(
-    book: StoredEntry, frames: Frames
+    stored: StoredEntry, frames: Frames
 ) -> None:
-    await book.start()
-    await claimed(frames, delivery(book))
-    await book.park(book.token(1))
+    await stored.start()
+    await claimed(frames, delivery(stored))
+    await stored.park(stored.token(1))
 
-    rows = await book.database.fetch(
+    rows = await stored.database.fetch(
         "SELECT instance.instance_key, frame.job_key, token.element_instance_key"
         " FROM verbworker.workflow_instance AS instance JOIN verbworker.job_frame AS frame USING (instance_uid)"
         " JOIN verbworker.parked_token AS token USING (instance_uid) WHERE instance.entry_id = $1",
-        book.entry_id,
+        stored.entry_id,
     )
     assert [tuple(row) for row in rows] == [(INSTANCE_KEY, 1, 1)]
 
 
 @pytest.mark.req("COR-11", "COR-04", "COR-01")
 async def test_an_entry_is_read_by_its_tenant_alone_with_all_that_was_asked(database: Database) -> None:
-    book = await StoredEntry.open(database, provenance={"pack": "kyc", "runbook": "r-1"})
+    stored = await StoredEntry.open(database, provenance={"pack": "kyc", "runbook": "r-1"})
 
-    assert await book.runbook.entry(book.entry_id, tenant_id="another") is None
-    entry = await book.runbook.entry(book.entry_id, tenant_id="default")
+    assert await stored.runbook.entry(stored.entry_id, tenant_id="another") is None
+    entry = await stored.runbook.entry(stored.entry_id, tenant_id="default")
     assert entry is not None
     assert (entry.sentence, entry.asked_by, entry.status) == ("Open a case", "ada", Status.EXECUTING)
     assert entry.provenance == {"pack": "kyc", "runbook": "r-1"}
 
 
 async def test_entries_are_listed_newest_first_and_by_status(database: Database) -> None:
-    books = [await StoredEntry.open(database) for _ in range(3)]
-    await ended(books[1], "ok")
+    stored_entries = [await StoredEntry.open(database) for _ in range(3)]
+    await ended(stored_entries[1], "ok")
 
     newest = [entry.entry_id for entry in await entries_of(database, "default")]
     completed = [entry.entry_id for entry in await entries_of(database, "default", Status.COMPLETED)]
-    assert newest == [book.entry_id for book in reversed(books)]
-    assert completed == [books[1].entry_id]
+    assert newest == [stored.entry_id for stored in reversed(stored_entries)]
+    assert completed == [stored_entries[1].entry_id]
 
 
-async def test_events_are_read_from_a_place_on(book: StoredEntry) -> None:
-    await chain(book, 3)
+async def test_events_are_read_from_a_place_on(stored: StoredEntry) -> None:
+    await chain(stored, 3)
 
-    assert [event.seq for event in await book.runbook.events(book.entry_id, after=1)] == [2, 3]
+    assert [event.seq for event in await stored.runbook.events(stored.entry_id, after=1)] == [2, 3]

@@ -68,8 +68,8 @@ def failing(error: BaseException, outside: Outside, **options: Any) -> Any:
     return one_verb(fail, **options)
 
 
-async def effects(desk: LooplessWorker) -> int:
-    row: Any = await desk.database.fetchrow(EFFECTS)
+async def effects(worker: LooplessWorker) -> int:
+    row: Any = await worker.database.fetchrow(EFFECTS)
     return int(row[0])
 
 
@@ -79,26 +79,29 @@ async def effects(desk: LooplessWorker) -> int:
 @pytest.mark.req("JOB-06", "FAIL-05")
 async def test_a_call_that_may_not_be_repeated_is_held_after_its_worker_vanished(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside, on_unknown="hold")) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PERFORMED)
-        await desk.work()
+    async with opened(dsn, sending(outside, on_unknown="hold")) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PERFORMED)
+        await worker.work()
 
-        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "OutcomeUnknown")
-        assert desk.known(job).state is JobState.INCIDENT
+        assert (await worker.column(job, "state"), await worker.column(job, "fail_code")) == (
+            "incident",
+            "OutcomeUnknown",
+        )
+        assert worker.known(job).state is JobState.INCIDENT
         assert outside.calls == 1
 
 
 async def test_a_key_the_outside_has_forgotten_is_not_used_again(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside, idempotency_window=timedelta(hours=1))) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PERFORMED)
-        await desk.change(job, "keyed_at = keyed_at - interval '61 minutes'")
-        await desk.work()
+    async with opened(dsn, sending(outside, idempotency_window=timedelta(hours=1))) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PERFORMED)
+        await worker.change(job, "keyed_at = keyed_at - interval '61 minutes'")
+        await worker.work()
 
-        assert await desk.column(job, "fail_code") == "OutcomeUnknown"
-        assert desk.known(job).state is JobState.INCIDENT
+        assert await worker.column(job, "fail_code") == "OutcomeUnknown"
+        assert worker.known(job).state is JobState.INCIDENT
         assert outside.calls == 1
 
 
@@ -114,15 +117,15 @@ async def test_the_other_side_is_asked_before_a_call_is_repeated(dsn: str, knows
         asked.append(call.idempotency_key)
         return account.model_copy(update={"sent": True, "note": "it knew"}) if knows else None
 
-    async with opened(dsn, one_verb(send, on_unknown="probe", probe=ask)) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PERFORMED)
+    async with opened(dsn, one_verb(send, on_unknown="probe", probe=ask)) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PERFORMED)
         assert asked == []
-        await desk.work()
+        await worker.work()
 
-        assert asked == [await desk.column(job, "idempotency_key")]
+        assert asked == [await worker.column(job, "idempotency_key")]
         assert outside.calls == (1 if knows else 2)
-        assert desk.known(job).state is JobState.COMPLETED
+        assert worker.known(job).state is JobState.COMPLETED
 
 
 @pytest.mark.req("FAIL-11")
@@ -130,12 +133,12 @@ async def test_a_call_that_took_too_long_is_held_where_it_may_not_be_repeated(ds
     outside = Outside()
     outside.hold()
     policy = quick(start_to_close_timeout_seconds=0.05)
-    async with opened(dsn, sending(outside, on_unknown="hold", policy=policy)) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, sending(outside, on_unknown="hold", policy=policy)) as worker:
+        await worker.start()
+        job = await worker.work()
 
-        assert (desk.known(job).state, outside.calls) == (JobState.INCIDENT, 1)
-        assert "OutcomeUnknown" in desk.engine.failures[-1][2]
+        assert (worker.known(job).state, outside.calls) == (JobState.INCIDENT, 1)
+        assert "OutcomeUnknown" in worker.engine.failures[-1][2]
 
 
 # ---- bounds --------------------------------------------------------------------------------------------------------
@@ -144,28 +147,28 @@ async def test_a_call_that_took_too_long_is_held_where_it_may_not_be_repeated(ds
 @pytest.mark.req("POL-06")
 async def test_a_verb_that_did_not_succeed_in_time_is_not_begun_again(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside, policy=quick(schedule_to_close_timeout_seconds=60))) as desk:
-        job = await desk.begun()
-        await desk.crash(job, Point.PUSHED)
-        await desk.change(job, "first_run_at = first_run_at - interval '61 seconds'")
-        await desk.work()
+    async with opened(dsn, sending(outside, policy=quick(schedule_to_close_timeout_seconds=60))) as worker:
+        job = await worker.begun()
+        await worker.crash(job, Point.PUSHED)
+        await worker.change(job, "first_run_at = first_run_at - interval '61 seconds'")
+        await worker.work()
 
-        assert (await desk.column(job, "fail_code"), outside.calls) == ("ScheduleToCloseExceeded", 0)
-        assert desk.known(job).state is JobState.INCIDENT
+        assert (await worker.column(job, "fail_code"), outside.calls) == ("ScheduleToCloseExceeded", 0)
+        assert worker.known(job).state is JobState.INCIDENT
 
 
 @pytest.mark.req("FAIL-05")
 async def test_a_verb_that_takes_its_worker_down_every_time_is_stopped(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside, max_runs=3)) as desk:
-        await desk.start()
+    async with opened(dsn, sending(outside, max_runs=3)) as worker:
+        await worker.start()
         for _ in range(3):
-            job = await desk.deliver()
-            await desk.crash(job, Point.PERFORMED)
-        await desk.work()
+            job = await worker.deliver()
+            await worker.crash(job, Point.PERFORMED)
+        await worker.work()
 
-        assert (await desk.column(job, "fail_code"), await desk.column(job, "runs")) == ("CrashLoop", 3)
-        assert (desk.known(job).state, desk.known(job).job.retries) == (JobState.INCIDENT, 0)
+        assert (await worker.column(job, "fail_code"), await worker.column(job, "runs")) == ("CrashLoop", 3)
+        assert (worker.known(job).state, worker.known(job).job.retries) == (JobState.INCIDENT, 0)
         assert outside.calls == 3
 
 
@@ -173,48 +176,48 @@ async def test_a_verb_that_takes_its_worker_down_every_time_is_stopped(dsn: str)
 async def test_our_own_infrastructure_costs_no_retry_and_no_run(dsn: str) -> None:
     outside = Outside()
     error = TransientInfrastructure("the cache is cold", code="CacheCold")
-    async with opened(dsn, failing(error, outside, max_runs=2, policy=quick(retry={"maximum_attempts": 2}))) as desk:
-        await desk.start()
+    async with opened(dsn, failing(error, outside, max_runs=2, policy=quick(retry={"maximum_attempts": 2}))) as worker:
+        await worker.start()
         for _ in range(10):
-            job = await desk.work()
-            await desk.later()
+            job = await worker.work()
+            await worker.later()
 
-        assert (await desk.column(job, "retries_left"), await desk.column(job, "runs")) == (2, 0)
-        assert await desk.column(job, "infra_runs") == 10
-        assert {retries for _, retries, _ in desk.engine.failures} == {2}
+        assert (await worker.column(job, "retries_left"), await worker.column(job, "runs")) == (2, 0)
+        assert await worker.column(job, "infra_runs") == 10
+        assert {retries for _, retries, _ in worker.engine.failures} == {2}
 
 
 @pytest.mark.req("FAIL-01", "FAIL-05")
 async def test_even_infrastructure_is_not_blamed_for_ever(dsn: str) -> None:
     error = TransientInfrastructure("the cache is cold", code="CacheCold")
-    async with opened(dsn, failing(error, Outside(), policy=quick())) as desk:
-        await desk.start()
-        job = await desk.work()
-        await desk.change(job, "infra_runs = 100")
-        await desk.later()
-        await desk.work()
+    async with opened(dsn, failing(error, Outside(), policy=quick())) as worker:
+        await worker.start()
+        job = await worker.work()
+        await worker.change(job, "infra_runs = 100")
+        await worker.later()
+        await worker.work()
 
-        frame = await desk.frame(job)
+        frame = await worker.frame(job)
         assert (frame.state, frame.fail_class, frame.fail_code) == (
             FrameState.INCIDENT,
             "TransientInfrastructure",
             "CacheCold",
         )
-        assert desk.known(job).state is JobState.INCIDENT
+        assert worker.known(job).state is JobState.INCIDENT
 
 
 @pytest.mark.req("FAIL-02", "FAIL-05", "FAIL-10")
 async def test_retries_are_spent_one_by_one_in_the_frame_and_in_the_engine(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, failing(TransientExternal("away", code="Away"), outside, policy=quick())) as desk:
-        await desk.start()
+    async with opened(dsn, failing(TransientExternal("away", code="Away"), outside, policy=quick())) as worker:
+        await worker.start()
         for _ in range(3):
-            job = await desk.work()
-            await desk.later()
+            job = await worker.work()
+            await worker.later()
 
-        assert [retries for _, retries, _ in desk.engine.failures] == [2, 1, 0]
+        assert [retries for _, retries, _ in worker.engine.failures] == [2, 1, 0]
         assert outside.calls == 3
-        assert await desk.column(job, "state") == "incident"
+        assert await worker.column(job, "state") == "incident"
 
 
 class Panic(BaseException):
@@ -232,21 +235,23 @@ class Panic(BaseException):
 )
 @pytest.mark.parametrize("mode", ["external", "transactional"])
 async def test_no_exception_of_a_verb_reaches_beyond_its_job(dsn: str, error: BaseException, mode: str) -> None:
-    async with opened(dsn, failing(error, Outside(), mode=mode)) as desk:
-        await desk.start()
-        job = await desk.work()
+    async with opened(dsn, failing(error, Outside(), mode=mode)) as worker:
+        await worker.start()
+        job = await worker.work()
 
-        assert (await desk.column(job, "state"), desk.known(job).job.retries) == ("failed", 2)
+        assert (await worker.column(job, "state"), worker.known(job).job.retries) == ("failed", 2)
 
 
 # ---- ended from outside --------------------------------------------------------------------------------------------
 
 
-async def running(desk: LooplessWorker, outside: Outside, tasks: asyncio.TaskGroup) -> tuple[Job, "asyncio.Task[None]"]:
+async def running(
+    worker: LooplessWorker, outside: Outside, tasks: asyncio.TaskGroup
+) -> tuple[Job, "asyncio.Task[None]"]:
     """A job whose verb stands still."""
     outside.hold()
-    job = await desk.begun()
-    task = tasks.create_task(desk.executor.execute(job))
+    job = await worker.begun()
+    task = tasks.create_task(worker.executor.execute(job))
     await outside.reached.wait()
     return job, task
 
@@ -254,41 +259,41 @@ async def running(desk: LooplessWorker, outside: Outside, tasks: asyncio.TaskGro
 @pytest.mark.req("FAIL-01")
 async def test_a_transactional_verb_that_must_end_is_rolled_back_and_its_job_goes_back_at_once(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, booking(outside)) as desk, asyncio.TaskGroup() as tasks:
-        await desk.database.execute(TABLE)
-        job, task = await running(desk, outside, tasks)
-        desk.leases.end_all(StopReason.SHUTDOWN)
+    async with opened(dsn, booking(outside)) as worker, asyncio.TaskGroup() as tasks:
+        await worker.database.execute(TABLE)
+        job, task = await running(worker, outside, tasks)
+        worker.leases.end_all(StopReason.SHUTDOWN)
         await task
 
-        assert await effects(desk) == 0
-        assert (await desk.column(job, "state"), await desk.column(job, "runs")) == ("failed", 0)
-        assert await desk.column(job, "reported_at IS NOT NULL")
-        assert (desk.known(job).state, desk.known(job).job.retries) == (JobState.ACTIVATABLE, 3)
+        assert await effects(worker) == 0
+        assert (await worker.column(job, "state"), await worker.column(job, "runs")) == ("failed", 0)
+        assert await worker.column(job, "reported_at IS NOT NULL")
+        assert (worker.known(job).state, worker.known(job).job.retries) == (JobState.ACTIVATABLE, 3)
 
 
 async def test_an_external_verb_that_must_end_stays_as_it_is(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside)) as desk, asyncio.TaskGroup() as tasks:
-        job, task = await running(desk, outside, tasks)
-        desk.leases.end_all(StopReason.SHUTDOWN)
+    async with opened(dsn, sending(outside)) as worker, asyncio.TaskGroup() as tasks:
+        job, task = await running(worker, outside, tasks)
+        worker.leases.end_all(StopReason.SHUTDOWN)
         await task
 
-        assert (await desk.column(job, "state"), await desk.column(job, "runs")) == ("started", 1)
-        assert (desk.known(job).state, desk.engine.failures) == (JobState.ACTIVATED, [])
-        assert await desk.story(job) == ["abandoned"]
+        assert (await worker.column(job, "state"), await worker.column(job, "runs")) == ("started", 1)
+        assert (worker.known(job).state, worker.engine.failures) == (JobState.ACTIVATED, [])
+        assert await worker.story(job) == ["abandoned"]
 
 
 @pytest.mark.parametrize("make", [sending, booking])
 async def test_a_job_that_is_claimed_while_the_worker_ends_is_not_begun(dsn: str, make: Any) -> None:
     outside = Outside()
-    async with opened(dsn, make(outside)) as desk:
-        job = await desk.begun()
-        desk.leases.end_all(StopReason.SHUTDOWN)
-        await desk.executor.execute(job)
+    async with opened(dsn, make(outside)) as worker:
+        job = await worker.begun()
+        worker.leases.end_all(StopReason.SHUTDOWN)
+        await worker.executor.execute(job)
 
         assert outside.calls == 0
-        assert (await desk.column(job, "state"), await desk.column(job, "runs")) == ("failed", 0)
-        assert (desk.known(job).state, desk.known(job).job.retries) == (JobState.ACTIVATABLE, 3)
+        assert (await worker.column(job, "state"), await worker.column(job, "runs")) == ("failed", 0)
+        assert (worker.known(job).state, worker.known(job).job.retries) == (JobState.ACTIVATABLE, 3)
 
 
 @pytest.mark.req("M-05")
@@ -297,52 +302,52 @@ async def test_a_verb_whose_frame_another_worker_claimed_is_ended_and_says_nothi
     outside = Outside()
     registry = make(outside)
     async with (
-        opened(dsn, registry) as desk,
-        opened(dsn, registry, engine=desk.engine) as rival,
+        opened(dsn, registry) as worker,
+        opened(dsn, registry, engine=worker.engine) as rival,
         asyncio.TaskGroup() as tasks,
     ):
-        await desk.database.execute(TABLE)
-        job, task = await running(desk, outside, tasks)
-        await desk.lapse(job)
+        await worker.database.execute(TABLE)
+        job, task = await running(worker, outside, tasks)
+        await worker.lapse(job)
         outside.reached.clear()
         again = tasks.create_task(rival.executor.execute(await rival.deliver()))
         await outside.reached.wait()
-        await desk.leases.beat()
+        await worker.leases.beat()
         await task
         outside.may_go_on.set()
         await again
 
-        assert (await desk.column(job, "owner"), await desk.column(job, "epoch")) == (rival.frames.owner, 2)
-        assert (await desk.column(job, "state"), desk.engine.failures) == ("completed", [])
-        assert "fenced" in await desk.story(job)
-        assert await effects(desk) == (1 if make is booking else 0)
+        assert (await worker.column(job, "owner"), await worker.column(job, "epoch")) == (rival.frames.owner, 2)
+        assert (await worker.column(job, "state"), worker.engine.failures) == ("completed", [])
+        assert "fenced" in await worker.story(job)
+        assert await effects(worker) == (1 if make is booking else 0)
 
 
 @pytest.mark.parametrize("make", [sending, booking])
 async def test_a_verb_whose_job_is_gone_is_ended(dsn: str, make: Any) -> None:
     outside = Outside()
-    async with opened(dsn, make(outside)) as desk, asyncio.TaskGroup() as tasks:
-        await desk.database.execute(TABLE)
-        job, task = await running(desk, outside, tasks)
-        await desk.engine.cancel(job.process_instance_key)
-        await desk.leases.beat()
+    async with opened(dsn, make(outside)) as worker, asyncio.TaskGroup() as tasks:
+        await worker.database.execute(TABLE)
+        job, task = await running(worker, outside, tasks)
+        await worker.engine.cancel(job.process_instance_key)
+        await worker.leases.beat()
         await task
 
-        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("failed", "JobGone")
-        assert await desk.column(job, "ack_result") == "gone"
-        assert (await effects(desk), desk.engine.failures) == (0, [])
+        assert (await worker.column(job, "state"), await worker.column(job, "fail_code")) == ("failed", "JobGone")
+        assert await worker.column(job, "ack_result") == "gone"
+        assert (await effects(worker), worker.engine.failures) == (0, [])
 
 
 async def test_an_engine_that_does_not_answer_ends_no_verb(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, sending(outside)) as desk, asyncio.TaskGroup() as tasks:
-        job, task = await running(desk, outside, tasks)
-        desk.engine.drop("extend")
-        await desk.leases.beat()
+    async with opened(dsn, sending(outside)) as worker, asyncio.TaskGroup() as tasks:
+        job, task = await running(worker, outside, tasks)
+        worker.engine.drop("extend")
+        await worker.leases.beat()
         outside.may_go_on.set()
         await task
 
-        assert await desk.column(job, "state") == "completed"
+        assert await worker.column(job, "state") == "completed"
 
 
 @pytest.mark.req("M-05", "FAIL-04")
@@ -350,16 +355,16 @@ async def test_a_failure_is_told_only_while_the_frame_is_surely_ours(dsn: str) -
     outside = Outside()
     error = TransientExternal("away", code="Away")
     # A lease shorter than the margin: nobody is ever sure of it.
-    async with opened(dsn, failing(error, outside, policy=quick()), lease=timedelta(seconds=1)) as desk:
-        await desk.start()
-        job = await desk.work()
-        silent = (await desk.column(job, "state"), list(desk.engine.failures))
-        await desk.change(job, "next_retry_at = clock_timestamp() + interval '1 hour'")
-        desk.engine.time_out(job.key)
-        await desk.work()
+    async with opened(dsn, failing(error, outside, policy=quick()), lease=timedelta(seconds=1)) as worker:
+        await worker.start()
+        job = await worker.work()
+        silent = (await worker.column(job, "state"), list(worker.engine.failures))
+        await worker.change(job, "next_retry_at = clock_timestamp() + interval '1 hour'")
+        worker.engine.time_out(job.key)
+        await worker.work()
 
         assert silent == ("failed", [])
-        ((_, retries, message),) = desk.engine.failures
+        ((_, retries, message),) = worker.engine.failures
         assert (retries, outside.calls) == (2, 1)
         assert message.startswith("TransientExternal Away: away (at tests/")
         assert " (verb desk.act, entry " in message
@@ -373,17 +378,17 @@ async def test_a_failure_is_told_only_while_the_frame_is_surely_ours(dsn: str) -
 @pytest.mark.parametrize("make", [sending, booking])
 async def test_what_a_parallel_branch_wrote_meanwhile_is_kept(dsn: str, make: Any) -> None:
     outside = Outside()
-    async with opened(dsn, make(outside)) as desk, asyncio.TaskGroup() as tasks:
-        await desk.database.execute(TABLE)
-        job, task = await running(desk, outside, tasks)
-        await desk.executor.execute(beside(job))
+    async with opened(dsn, make(outside)) as worker, asyncio.TaskGroup() as tasks:
+        await worker.database.execute(TABLE)
+        job, task = await running(worker, outside, tasks)
+        await worker.executor.execute(beside(job))
         outside.may_go_on.set()
         await task
 
-        told = desk.known(job).variables["domain_payload"]
+        told = worker.known(job).variables["domain_payload"]
         assert '"booked":true' in str(told)
         assert ('"sent":true' if make is sending else '"note":"booked"') in str(told)
-        assert await desk.column(job, "output") == str(told).encode()
+        assert await worker.column(job, "output") == str(told).encode()
 
 
 @pytest.mark.req("X-41")
@@ -397,15 +402,18 @@ async def test_a_field_that_two_branches_changed_is_an_incident_of_the_later_one
             await outside.visit()
         return account.model_copy(update={"note": f"signed {number}"})
 
-    async with opened(dsn, one_verb(sign, mode=mode)) as desk, asyncio.TaskGroup() as tasks:
-        job, task = await running(desk, outside, tasks)
+    async with opened(dsn, one_verb(sign, mode=mode)) as worker, asyncio.TaskGroup() as tasks:
+        job, task = await running(worker, outside, tasks)
         quicker = beside(job, VERB)
-        await desk.executor.execute(quicker)
+        await worker.executor.execute(quicker)
         outside.may_go_on.set()
         await task
 
-        assert await desk.column(quicker, "state") == "completed"
-        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "MergeConflict")
+        assert await worker.column(quicker, "state") == "completed"
+        assert (await worker.column(job, "state"), await worker.column(job, "fail_code")) == (
+            "incident",
+            "MergeConflict",
+        )
 
 
 @pytest.mark.req("FAIL-11", "POL-06")
@@ -419,22 +427,24 @@ async def test_a_verb_that_ignores_its_end_is_named(dsn: str, caplog: pytest.Log
 
     policy = quick(start_to_close_timeout_seconds=0.05)
     registry = one_verb(hang, mode="external", policy=policy)
-    async with opened(dsn, registry, lease=timedelta(milliseconds=200)) as desk, asyncio.TaskGroup() as tasks:
-        job = await desk.begun()
-        running = tasks.create_task(desk.executor.execute(job))
+    async with opened(dsn, registry, lease=timedelta(milliseconds=200)) as worker, asyncio.TaskGroup() as tasks:
+        job = await worker.begun()
+        running = tasks.create_task(worker.executor.execute(job))
         try:
             async with asyncio.timeout(30):
-                while "over time" not in await desk.story(job):
-                    await desk.leases.beat()
+                while "over time" not in await worker.story(job):
+                    await worker.leases.beat()
                     await asyncio.sleep(0.02)
-            named = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
-            await desk.leases.beat()
+            named = await Checkup(worker.database).waiting(
+                "overtime", worker.engine.engine_id, longer_than=timedelta(0)
+            )
+            await worker.leases.beat()
         finally:
             go_on.set()
         await running
-        over = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
+        over = await Checkup(worker.database).waiting("overtime", worker.engine.engine_id, longer_than=timedelta(0))
 
-    said = [record for record in caplog.records if "does not end" in record.getMessage()]
+    said = [record for record in caplog.records if "past its time limit" in record.getMessage()]
     assert (named.number, named.late, named.word) == (1, 1, "desk.act")
     assert over.number == 0
     assert len(said) == 1

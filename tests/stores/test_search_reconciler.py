@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE
-from tests.support.gate_cases import GATE, hall_registry
+from tests.support.gate_cases import GATE, review_registry
 from tests.support.recorded_search import (
     CANCELLED,
     CONDITION,
@@ -28,7 +28,7 @@ from tests.support.rest_replay import problem
 from verblint.contracts.contract import Gate
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.errors import EngineUnavailable, JobGone, NotOffered
+from verbworker.errors import EngineUnavailable, InstanceSuspended, JobGone, NotOffered
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.gates import GateStore
@@ -39,6 +39,7 @@ from verbworker.work.gates.user_tasks import UserTaskJobs
 from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep import search_reconciler
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
@@ -54,6 +55,7 @@ class RecordedEngine(ZeebeEngine):
         super().__init__(address, engine_id=ENGINE)
         self.dead: set[int] = set()
         self.failed: list[tuple[int, int]] = []
+        self.is_suspended = False
 
     async def alive(self, instance_key: int) -> bool:
         return instance_key not in self.dead
@@ -61,6 +63,8 @@ class RecordedEngine(ZeebeEngine):
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
     ) -> None:
+        if self.is_suspended:
+            raise InstanceSuspended("the process instance is suspended")
         self.failed.append((job_key, retries))
 
 
@@ -96,9 +100,9 @@ def search(database: Database, engine: RecordedEngine, reconciler: Reconciler) -
 
 
 async def entry_of(database: Database, instance_key: int) -> StoredEntry:
-    book = await StoredEntry.open(database)
-    await book.start(instance_key)
-    return book
+    stored = await StoredEntry.open(database)
+    await stored.start(instance_key)
+    return stored
 
 
 async def troubles(database: Database) -> list[Trouble]:
@@ -122,16 +126,16 @@ async def test_an_incident_of_the_engine_is_in_the_runbook_after_one_round(
     changes: dict[str, Any],
     key: int,
 ) -> None:
-    book = await entry_of(database, instance_key)
+    stored = await entry_of(database, instance_key)
     item = {**recorded_item(name), **changes}
     cluster.incidents.append(item)
 
     first, second = await search.look(), await search.look()
 
     (trouble,) = await troubles(database)
-    (parked,) = [event for event in await book.events() if event.kind is Kind.PARKED]
+    (parked,) = [event for event in await stored.events() if event.kind is Kind.PARKED]
     assert (first, second) == (1, 0)
-    assert (await book.entry()).status == "parked"
+    assert (await stored.entry()).status == "parked"
     assert (trouble.incident_key, trouble.incident_type, trouble.element_id, trouble.incident_text) == (
         key,
         item["errorType"],
@@ -150,24 +154,24 @@ async def test_an_incident_of_the_engine_is_in_the_runbook_after_one_round(
 async def test_incidents_of_other_applications_are_none_of_ours(
     database: Database, cluster: RecordedCluster, search: SearchReconciler
 ) -> None:
-    book = await entry_of(database, GATEWAY)
+    stored = await entry_of(database, GATEWAY)
     cluster.incidents.append(recorded_item("search incidents"))
 
     assert await search.look() == 0
-    assert (await book.entry()).status == "executing"
+    assert (await stored.entry()).status == "executing"
 
 
 async def test_an_answer_that_lags_closes_nothing_at_the_first_look(
     database: Database, cluster: RecordedCluster, search: SearchReconciler
 ) -> None:
-    book = await entry_of(database, GATEWAY)
+    stored = await entry_of(database, GATEWAY)
     item = recorded_item("search incidents: condition")
     cluster.incidents.append(item)
     await search.look()
 
     cluster.incidents.clear()
     first = await search.look()
-    status_after_first = (await book.entry()).status
+    status_after_first = (await stored.entry()).status
     cluster.incidents.append(item)
     await search.look()
     cluster.incidents.clear()
@@ -175,10 +179,10 @@ async def test_an_answer_that_lags_closes_nothing_at_the_first_look(
 
     # Seen in between: the look before it does not count any more.
     assert (first, status_after_first, again) == (0, "parked", 0)
-    assert (await book.entry()).status == "parked"
+    assert (await stored.entry()).status == "parked"
     assert await search.look() == 1
-    assert (await book.entry()).status == "executing"
-    assert (await book.kinds())[-2:] == ["IncidentResolved", "Resumed"]
+    assert (await stored.entry()).status == "executing"
+    assert (await stored.kinds())[-2:] == ["IncidentResolved", "Resumed"]
 
 
 @pytest.mark.parametrize(("instance_key", "name", "changes", "key"), CASES)
@@ -192,7 +196,7 @@ async def test_resolving_is_recorded_with_its_reason_and_lets_the_case_go_on(
     changes: dict[str, Any],
     key: int,
 ) -> None:
-    book = await entry_of(database, instance_key)
+    stored = await entry_of(database, instance_key)
     cluster.incidents.append({**recorded_item(name), **changes, "incidentKey": str(NO_RETRIES)})
     await search.look()
     (trouble,) = await troubles(database)
@@ -201,9 +205,9 @@ async def test_resolving_is_recorded_with_its_reason_and_lets_the_case_go_on(
     lagging = await search.look()
 
     assert (answer.done, lagging) == (True, 0)  # the search shows it still, and that reopens nothing
-    assert (await book.entry()).status == "executing"
+    assert (await stored.entry()).status == "executing"
     assert await troubles(database) == []
-    (asked,) = [event for event in await book.events() if event.kind is Kind.RESOLVE_REQUESTED]
+    (asked,) = [event for event in await stored.events() if event.kind is Kind.RESOLVE_REQUESTED]
     assert told(asked, "by", "reason", "incident_key") == {"by": "ada", "reason": "mended", "incident_key": NO_RETRIES}
     assert cluster.server is not None
     resolved = f"POST /v2/incidents/{NO_RETRIES}/resolution"
@@ -217,7 +221,7 @@ async def test_resolving_is_recorded_with_its_reason_and_lets_the_case_go_on(
 async def test_what_was_resolved_in_operate_is_settled_and_said(
     database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
 ) -> None:
-    book = await entry_of(database, WORK)
+    stored = await entry_of(database, WORK)
     cluster.incidents.append(recorded_item("search incidents"))
     await search.look()
     (trouble,) = await troubles(database)
@@ -226,7 +230,7 @@ async def test_what_was_resolved_in_operate_is_settled_and_said(
     answer = await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended"))
 
     assert (answer.done, answer.sentence) == (True, "the engine had resolved it before")
-    assert (await book.entry()).status == "executing"
+    assert (await stored.entry()).status == "executing"
 
 
 async def test_a_terminated_instance_ends_its_entry_with_the_reason_after_two_looks(
@@ -236,25 +240,25 @@ async def test_a_terminated_instance_ends_its_entry_with_the_reason_after_two_lo
     reconciler: Reconciler,
     search: SearchReconciler,
 ) -> None:
-    book = await entry_of(database, CANCELLED)
+    stored = await entry_of(database, CANCELLED)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     cluster.instances.append({**recorded_item("search instance: cancelled"), "endDate": now})
     engine.dead.add(CANCELLED)
 
     await search.look()
-    after_search = (await book.entry()).status
+    after_search = (await stored.entry()).status
     await reconciler.look()
 
-    (cancelled,) = [event for event in await book.events() if event.kind is Kind.CANCELLED]
+    (cancelled,) = [event for event in await stored.events() if event.kind is Kind.CANCELLED]
     assert after_search == "executing"
-    assert (await book.entry()).status == "cancelled"
+    assert (await stored.entry()).status == "cancelled"
     assert cancelled.detail["reason"] == "ended outside: the instance was terminated in the engine"
 
 
 async def test_a_search_alone_ends_nothing(
     database: Database, cluster: RecordedCluster, reconciler: Reconciler, search: SearchReconciler
 ) -> None:
-    book = await entry_of(database, CANCELLED)
+    stored = await entry_of(database, CANCELLED)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     cluster.instances.append({**recorded_item("search instance: cancelled"), "endDate": now})
 
@@ -262,16 +266,16 @@ async def test_a_search_alone_ends_nothing(
         await search.look()
         await reconciler.look()
 
-    assert (await book.entry()).status == "executing"
+    assert (await stored.entry()).status == "executing"
 
 
 async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
     database: Database, cluster: RecordedCluster, engine: RecordedEngine, reconciler: Reconciler
 ) -> None:
-    book = await StoredEntry.open(database, verb="hall.review")
-    await book.start(NATIVE)
+    stored = await StoredEntry.open(database, verb="hall.review")
+    await stored.start(NATIVE)
     cluster.user_tasks.append(recorded_item("search user tasks of an instance"))
-    registry = hall_registry(gate=Gate(GATE, "review", ("approve", "reject"), "reviewer"))
+    registry = review_registry(gate=Gate(GATE, "review", ("approve", "reject"), "reviewer"))
     identity = InstanceIdentity(Instances(database), engine)
     tasks = UserTaskJobs(registry, engine, database, ListenerJobs(database, engine, identity))
     search = SearchReconciler(database, engine, reconciler, open_gate=tasks.open_found)
@@ -281,14 +285,55 @@ async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
 
     (gate,) = await GateStore(database).gates("default")
     assert (gate.gate, gate.user_task_key, gate.decisions) == (GATE, 2251799813685327, ("approve", "reject"))
-    assert (await book.entry()).status == "parked"
-    assert len([event for event in await book.events() if event.kind is Kind.PARKED]) == 1
+    assert (await stored.entry()).status == "parked"
+    assert len([event for event in await stored.events() if event.kind is Kind.PARKED]) == 1
+
+
+async def stand_still(stored: StoredEntry) -> None:
+    """Name the entry as one that stands still."""
+    await stored.value(
+        """INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
+        VALUES ($1, 'job', '', 'default', $2, clock_timestamp(), 1, 'still', 'wait') RETURNING 1""",
+        stored.entry_id,
+        ENGINE,
+    )
+
+
+async def test_a_case_that_stands_still_because_its_instance_is_suspended_says_so(
+    database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
+) -> None:
+    stored = await entry_of(database, WORK)
+    cluster.jobs.append({**recorded_item("search jobs"), "state": "CREATED", "retries": 2, "deadline": None})
+    await stand_still(stored)
+    engine.is_suspended = True
+
+    await search.look()
+
+    assert (await stored.entry()).status == "parked"
+    assert [wait.reason for wait in await stored.runbook.waits(stored.entry_id)] == ["Suspended in the engine"]
+
+
+async def test_many_open_incidents_do_not_hide_one_that_was_resolved(
+    database: Database, cluster: RecordedCluster, search: SearchReconciler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_reconciler, "_BATCH", 1)
+    stored_entries = [await entry_of(database, GATEWAY), await entry_of(database, WORK)]
+    items = [recorded_item("search incidents: condition"), recorded_item("search incidents")]
+    for item in items:
+        cluster.incidents.append(item)
+        await search.look()
+
+    cluster.incidents.remove(items[1])
+    await search.look()
+    await search.look()
+
+    assert [(await stored.entry()).status for stored in stored_entries] == ["parked", "executing"]
 
 
 async def test_a_job_that_stays_locked_is_handed_out_again_once(
     database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
 ) -> None:
-    book = await entry_of(database, WORK)
+    stored = await entry_of(database, WORK)
     job = recorded_item("search jobs")
     past = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
     future = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
@@ -301,12 +346,7 @@ async def test_a_job_that_stays_locked_is_handed_out_again_once(
     ]
     await search.look()
     before = list(engine.failed)
-    await book.value(
-        """INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
-        VALUES ($1, 'job', '', 'default', $2, clock_timestamp(), 1, 'still', 'wait') RETURNING 1""",
-        book.entry_id,
-        ENGINE,
-    )
+    await stand_still(stored)
 
     await search.look()
     await search.look()
@@ -358,13 +398,14 @@ async def test_an_item_that_cannot_be_read_is_no_answer(cluster: RecordedCluster
 
 
 async def test_many_instances_are_asked_for_in_portions(cluster: RecordedCluster, engine: RecordedEngine) -> None:
-    cluster.incidents.append(recorded_item("search incidents"))
+    cluster.jobs.append({**recorded_item("search jobs"), "retries": 1})
 
-    found = await engine.incidents([*range(1, 250), WORK])
+    found = await engine.open_jobs([*range(1, 250), WORK])
 
-    bodies = cluster.asked("/v2/incidents/search")
-    assert [one.incident_key for one in found] == [NO_RETRIES]
-    assert [len(body["filter"]["processInstanceKey"]["$in"]) for body in bodies] == [100, 100, 50]
+    bodies = cluster.asked("/v2/jobs/search")
+    assert [one.job_key for one in found] == [JOB]
+    assert sorted(len(body["filter"]["processInstanceKey"]["$in"]) for body in bodies) == [50, 100, 100]
+    assert all(body["page"] == {"limit": 100} for body in bodies)
 
 
 async def test_resolving_twice_says_that_it_is_gone(engine: RecordedEngine) -> None:

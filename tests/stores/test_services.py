@@ -100,7 +100,7 @@ async def _struck(shop: Workshop, strikers: list[Striking], error: Exception) ->
         return all(striker.is_back() for striker in strikers)
 
     try:
-        await eventually(are_back, patience=25)
+        await eventually(are_back, timeout=25)
     except TimeoutError:
         late = [(one.service.name, one.loop.health.last_error) for one in strikers if not one.is_back()]
         raise AssertionError(f"after {name_of(error)} these did not resume: {late}") from None

@@ -5,21 +5,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
 
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, make_job
-from tests.support.gate_cases import GATE, TENANT, hall_registry, memory
-from tests.support.gate_cases import opened as opened_hall
+from tests.support.gate_cases import GATE, TENANT, memory, review_registry
+from tests.support.gate_cases import opened as opened_gates
 from tests.support.sweeping import GRACE, ROWS, leases_end, reconcile, serving, sweeper
 from tests.support.trip import Agency, trip_registry
-from tests.support.undoing import house
+from tests.support.undoing import open_compensation
 from verblint.contracts.contract import Gate
 from verblint.names import COMPENSATE
 from verbworker.engine.protocol import Ask, Start
-from verbworker.errors import StoreUnavailable
+from verbworker.errors import StoreError, StoreUnavailable
 from verbworker.job import failpoint
 from verbworker.job.failpoint import Point
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
@@ -48,8 +49,8 @@ async def rows(database: Database) -> list[tuple[str, bool]]:
 
 
 @dataclass(slots=True)
-class Counter:
-    """A desk that does what the test says, and how often it was asked."""
+class CountingHandler:
+    """A handler that does what the test says, and how often it was asked."""
 
     do: Callable[[Job], Awaitable[bool]]
     type: str = KIND
@@ -63,11 +64,11 @@ class Counter:
         return await self.do(job)
 
 
-def answering(is_answered: bool) -> Counter:
+def answering(is_answered: bool) -> CountingHandler:
     async def do(job: Job) -> bool:
         return is_answered
 
-    return Counter(do)
+    return CountingHandler(do)
 
 
 # ---- the row ---------------------------------------------------------------------------------------------------------
@@ -81,7 +82,7 @@ async def test_a_row_stands_while_a_job_is_served_and_goes_with_its_answer(datab
         return True
 
     async with serving(database, MemoryEngine(ENGINE)) as (around, _):
-        await around.serve(Counter(do), make_job(type=KIND))
+        await around.serve(CountingHandler(do), make_job(type=KIND))
 
     assert seen == [[(KIND, True)]]
     assert await rows(database) == []
@@ -105,7 +106,7 @@ async def test_a_service_that_is_cut_off_leaves_its_row(database: Database) -> N
         return True
 
     async with serving(database, MemoryEngine(ENGINE)) as (around, _):
-        task = asyncio.create_task(around.serve(Counter(do), make_job(type=KIND)))
+        task = asyncio.create_task(around.serve(CountingHandler(do), make_job(type=KIND)))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -159,11 +160,11 @@ async def test_two_deliveries_in_one_worker_share_a_row_until_both_are_answered(
 
 async def test_many_rows_at_once_leave_nothing_behind(database: Database) -> None:
     async with serving(database, MemoryEngine(ENGINE), lease=timedelta(milliseconds=3)) as (around, _):
-        desk = answering(True)
-        await asyncio.gather(*(around.serve(desk, make_job(key % 50, type=KIND)) for key in range(400)))
+        handler = answering(True)
+        await asyncio.gather(*(around.serve(handler, make_job(key % 50, type=KIND)) for key in range(400)))
 
         assert await rows(database) == []
-        assert len(desk.served) == 400
+        assert len(handler.served) == 400
 
 
 # ---- a database that does not take it -------------------------------------------------------------------------------
@@ -182,39 +183,39 @@ class AwayDeliveries(Deliveries):
 
 
 async def test_a_database_that_is_away_is_waited_for(database: Database) -> None:
-    deliveries, desk = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
+    deliveries, handler = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
     deliveries.left = 2
 
-    async def give_back(job: Job, reason: str) -> None:
-        raise AssertionError(reason)
+    async def give_back(job: Job, error: StoreError) -> None:
+        raise AssertionError(error)
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(deliveries.run())
-        await Serving(deliveries, give_back).serve(desk, make_job(type=KIND))
+        await Serving(deliveries, give_back).serve(handler, make_job(type=KIND))
         running.cancel()
 
-    assert len(desk.served) == 1
+    assert len(handler.served) == 1
 
 
 async def test_a_job_is_given_back_when_the_database_stays_away(database: Database) -> None:
     given: list[tuple[int, str]] = []
 
-    async def give_back(job: Job, reason: str) -> None:
-        given.append((job.key, reason))
+    async def give_back(job: Job, error: StoreError) -> None:
+        given.append((job.key, str(error)))
 
-    deliveries, desk = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
-    await Serving(deliveries, give_back).serve(desk, make_job(type=KIND, timeout_ms=0))
+    deliveries, handler = AwayDeliveries(database, engine_id=ENGINE, owner=uuid4()), answering(True)
+    await Serving(deliveries, give_back).serve(handler, make_job(type=KIND, timeout_ms=0))
 
-    assert (given, desk.served) == ([(1, "the database is away")], [])
+    assert (given, handler.served) == ([(1, "away")], [])
 
 
 async def test_a_row_that_is_refused_keeps_no_job_from_being_served(database: Database) -> None:
     await database.execute("ALTER TABLE verbworker.job_delivery ADD CHECK (job_key < 0)")
-    desk = answering(True)
+    handler = answering(True)
     async with serving(database, MemoryEngine(ENGINE)) as (around, _):
-        await around.serve(desk, make_job(type=KIND))
+        await around.serve(handler, make_job(type=KIND))
 
-    assert len(desk.served) == 1
+    assert len(handler.served) == 1
 
 
 async def test_a_row_that_cannot_be_removed_is_removed_by_the_sweep(database: Database) -> None:
@@ -225,7 +226,7 @@ async def test_a_row_that_cannot_be_removed_is_removed_by_the_sweep(database: Da
             await database.execute("ALTER TABLE verbworker.job_delivery RENAME TO elsewhere")
             return True
 
-        await around.serve(Counter(do), make_job(type=KIND))
+        await around.serve(CountingHandler(do), make_job(type=KIND))
         await database.execute("ALTER TABLE verbworker.elsewhere RENAME TO job_delivery")
         await leases_end(database)
         await deliveries.beat()
@@ -244,13 +245,13 @@ async def listening(database: Database) -> tuple[StoredEntry, MemoryEngine, List
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [KIND])
     engine.lose_timeouts()
-    book = await StoredEntry.open(database, attempts=1)
-    variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
+    stored = await StoredEntry.open(database, attempts=1)
+    variables = {ENTRY_ID: str(stored.entry_id), INSTANCE_UID: str(stored.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
-    await book.start(started.instance_key)
+    await stored.start(started.instance_key)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
-    return book, engine, ListenerJobs(database, engine, identity)
+    return stored, engine, ListenerJobs(database, engine, identity)
 
 
 async def handed_out(engine: MemoryEngine, kind: str) -> list[Job]:
@@ -275,18 +276,18 @@ async def test_a_listener_job_that_was_not_answered_is_served_elsewhere_without_
     database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs], error: BaseException
 ) -> None:
     _, engine, listener_jobs = listening
-    desk = ListenerKind(KIND, listener_jobs, acting(error))
+    handler = ListenerKind(KIND, partial(listener_jobs.receive, act=acting(error)))
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (around, _):
         with suppress(Crash):
-            await around.serve(desk, job)
+            await around.serve(handler, job)
     before = await handed_out(engine, KIND)
     await leases_end(database)
 
     await sweeper(database, engine).sweep()
     (again,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (around, _):
-        await around.serve(desk, again)
+        await around.serve(handler, again)
 
     assert (before, again.key, again.retries) == ([], job.key, job.retries)
     assert engine.jobs[job.key].state is JobState.COMPLETED
@@ -296,21 +297,21 @@ async def test_a_listener_job_that_was_not_answered_is_served_elsewhere_without_
 async def test_a_gate_whose_worker_died_before_it_was_parked_is_parked_by_another(database: Database) -> None:
     engine = memory()
     engine.lose_timeouts()
-    async with opened_hall(database, engine, hall_registry(gate=AT_TASK_1)) as hall:
-        entry_id = await hall.ask()
-        job = await hall.task(wait_ms=0)
+    async with opened_gates(database, engine, review_registry(gate=AT_TASK_1)) as setup:
+        entry_id = await setup.ask()
+        job = await setup.task(wait_ms=0)
         async with serving(database, engine) as (_, deliveries):
             await deliveries.begin(job, None)  # and there it is killed
         await leases_end(database)
         before = await handed_out(engine, job.type)
         await sweeper(database, engine).sweep()
         async with serving(database, engine) as (around, _):
-            await around.serve(hall.desk, await hall.task(wait_ms=0))
+            await around.serve(setup.handler, await setup.task(wait_ms=0))
 
-        gate = await hall.gate(entry_id)
-        await hall.decide(gate)
+        gate = await setup.gate(entry_id)
+        await setup.decide(gate)
         assert before == []
-        assert (await hall.status(entry_id), engine.jobs[job.key].state) == (Status.EXECUTING, JobState.COMPLETED)
+        assert (await setup.status(entry_id), engine.jobs[job.key].state) == (Status.EXECUTING, JobState.COMPLETED)
         assert await rows(database) == []
         assert (gate.tenant_id, gate.gate) == (TENANT, GATE)
 
@@ -318,20 +319,20 @@ async def test_a_gate_whose_worker_died_before_it_was_parked_is_parked_by_anothe
 async def test_a_parked_gate_has_no_row_and_is_left_alone(database: Database) -> None:
     engine = memory()
     engine.lose_timeouts()
-    async with opened_hall(database, engine, hall_registry(gate=AT_TASK_1)) as hall:
-        await hall.ask()
+    async with opened_gates(database, engine, review_registry(gate=AT_TASK_1)) as setup:
+        await setup.ask()
         async with serving(database, engine) as (around, _):
-            await around.serve(hall.desk, await hall.task(wait_ms=0))
+            await around.serve(setup.handler, await setup.task(wait_ms=0))
         await leases_end(database)
 
         assert await sweeper(database, engine).sweep() == 0
-        assert await handed_out(engine, hall.desk.type) == []
+        assert await handed_out(engine, setup.handler.type) == []
 
 
 @pytest.mark.parametrize("number", [1, 4, 7])
 async def test_a_case_whose_worker_died_while_undoing_is_undone_elsewhere(dsn: str, number: int) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         known = await place.booked()
         place.engine.lose_timeouts()
         job = await place.take(COMPENSATE)
@@ -346,7 +347,7 @@ async def test_a_case_whose_worker_died_while_undoing_is_undone_elsewhere(dsn: s
         failpoint.arm(strike)
         async with serving(place.database, place.engine) as (around, _):
             with pytest.raises(Crash):
-                await around.serve(place.worker.desk, job)
+                await around.serve(place.worker.compensation, job)
         failpoint.arm(None)
         place.worker = place.boot()
         await leases_end(place.database)
@@ -354,7 +355,7 @@ async def test_a_case_whose_worker_died_while_undoing_is_undone_elsewhere(dsn: s
 
         await sweeper(place.database, place.engine).sweep()
         async with serving(place.database, place.engine) as (around, _):
-            await around.serve(place.worker.desk, await place.take(COMPENSATE))
+            await around.serve(place.worker.compensation, await place.take(COMPENSATE))
 
         assert (before, known.state) == ([], JobState.COMPLETED)
         assert await place.deeds() == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
@@ -364,7 +365,7 @@ async def test_a_case_whose_worker_died_while_undoing_is_undone_elsewhere(dsn: s
 
 async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_rival_dies(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         known = await place.booked()
         first = await place.take(COMPENSATE)
 
@@ -374,17 +375,17 @@ async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_r
 
         failpoint.arm(strike)
         with pytest.raises(Crash):
-            await place.worker.desk.serve(first)
+            await place.worker.compensation.serve(first)
         failpoint.arm(None)
         place.engine.time_out(first.key)
         place.engine.lose_timeouts()
         place.worker = place.boot()
         async with serving(place.database, place.engine) as (around, _):
-            await around.serve(place.worker.desk, await place.take(COMPENSATE))  # the dead one's lease is alive
+            await around.serve(place.worker.compensation, await place.take(COMPENSATE))  # the dead one's lease is alive
             waiting = (known.state, await handed_out(place.engine, COMPENSATE))
             await leases_end(place.database)
             await sweeper(place.database, place.engine).sweep()
-            await around.serve(place.worker.desk, await place.take(COMPENSATE))
+            await around.serve(place.worker.compensation, await place.take(COMPENSATE))
 
         assert waiting == (JobState.ACTIVATED, [])
         assert known.state is JobState.COMPLETED
@@ -394,10 +395,10 @@ async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_r
 async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
     database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
-    book, engine, _ = listening
+    stored, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (_, deliveries):
-        await deliveries.begin(job, book.instance_uid)
+        await deliveries.begin(job, stored.instance_uid)
     await engine.cancel(job.process_instance_key)
     await leases_end(database)
 
@@ -405,7 +406,7 @@ async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
     await sweep.sweep()
     await reconcile(sweep, database)
 
-    entry = await book.runbook.entry(book.entry_id)
+    entry = await stored.runbook.entry(stored.entry_id)
     assert entry is not None
     assert entry.status is Status.CANCELLED
     assert await rows(database) == []
@@ -414,10 +415,10 @@ async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
 async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_row(
     database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
-    book, engine, _ = listening
+    stored, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (_, deliveries):
-        await deliveries.begin(job, book.instance_uid)
+        await deliveries.begin(job, stored.instance_uid)
     await engine.fail(job.key, retries=0, message="refused")
     await leases_end(database)
 
@@ -430,10 +431,10 @@ async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_
 async def test_a_row_is_kept_while_the_engine_is_away_and_tried_again_later(
     database: Database, listening: tuple[StoredEntry, MemoryEngine, ListenerJobs]
 ) -> None:
-    book, engine, _ = listening
+    stored, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (_, deliveries):
-        await deliveries.begin(job, book.instance_uid)
+        await deliveries.begin(job, stored.instance_uid)
     await leases_end(database)
     engine.drop("fail")
     sweep = sweeper(database, engine)

@@ -100,10 +100,10 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 async def quiet(database: Database, **changes: object) -> StoredEntry:
     """An entry that the engine has, of which nothing was heard for a day."""
-    book = await StoredEntry.open(database, attempts=1, **changes)
-    await book.start()
+    stored = await StoredEntry.open(database, attempts=1, **changes)
+    await stored.start()
     await age(database)
-    return book
+    return stored
 
 
 async def age(database: Database) -> None:
@@ -125,13 +125,15 @@ async def note(database: Database, still: Standstill) -> int | None:
 
 @pytest.mark.parametrize("statement", STILL.values(), ids=STILL)
 async def test_an_entry_of_which_nothing_is_under_way_stands_still(database: Database, statement: str) -> None:
-    book = await quiet(database)
-    await database.execute(statement, book.instance_uid)
+    stored = await quiet(database)
+    await database.execute(statement, stored.instance_uid)
 
     (still,) = await found(database)
 
-    assert (still.entry_id, still.kind, still.instance_key) == (book.entry_id, StallKind.JOB, INSTANCE_KEY)
-    assert [still.entry.entry_id for still in await book.runbook.stuck("default", longer_than=HOUR)] == [book.entry_id]
+    assert (still.entry_id, still.kind, still.instance_key) == (stored.entry_id, StallKind.JOB, INSTANCE_KEY)
+    assert [still.entry.entry_id for still in await stored.runbook.stuck("default", longer_than=HOUR)] == [
+        stored.entry_id
+    ]
 
 
 LATE = "UPDATE verbworker.job_frame SET popped_at = now() - interval '2 hours' WHERE instance_uid = $1"
@@ -158,58 +160,58 @@ STUCK = {
 
 @pytest.mark.parametrize("reason", STUCK)
 async def test_an_entry_that_should_have_moved_is_listed_with_the_reason(database: Database, reason: str) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     for statement in STUCK[reason]:
-        await database.execute(statement, book.instance_uid)
+        await database.execute(statement, stored.instance_uid)
 
-    (still,) = await book.runbook.stuck("default", longer_than=HOUR)
+    (still,) = await stored.runbook.stuck("default", longer_than=HOUR)
 
-    assert (still.entry.entry_id, still.reason) == (book.entry_id, reason)
-    assert await book.runbook.stuck("another", longer_than=HOUR) == []
+    assert (still.entry.entry_id, still.reason) == (stored.entry_id, reason)
+    assert await stored.runbook.stuck("another", longer_than=HOUR) == []
 
 
 async def test_a_job_without_a_frame_that_is_held_is_listed_with_the_reason(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(kind=Wait.INCIDENT, reason="the message is unknown"))
+    stored = await quiet(database)
+    await stored.park(stored.token(kind=Wait.INCIDENT, reason="the message is unknown"))
     await database.execute("UPDATE verbworker.parked_token SET opened_at = now() - interval '2 hours'")
 
-    (still,) = await book.runbook.stuck("default", longer_than=HOUR)
+    (still,) = await stored.runbook.stuck("default", longer_than=HOUR)
 
     assert still.reason == "it is held for a person: the message is unknown"
 
 
 async def test_an_entry_that_has_ended_is_not_stuck(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     for statement in (frame("incident"), LATE, ENTRY.format("status = 'cancelled', ended_at = clock_timestamp()")):
-        await database.execute(statement, book.instance_uid)
+        await database.execute(statement, stored.instance_uid)
 
-    assert await book.runbook.stuck("default", longer_than=HOUR) == []
+    assert await stored.runbook.stuck("default", longer_than=HOUR) == []
 
 
 @pytest.mark.parametrize("statement", UNDER_WAY.values(), ids=UNDER_WAY)
 async def test_an_entry_of_which_something_is_under_way_does_not(database: Database, statement: str) -> None:
-    book = await quiet(database)
-    await database.execute(statement, book.instance_uid)
+    stored = await quiet(database)
+    await database.execute(statement, stored.instance_uid)
 
     assert await found(database) == []
-    assert await book.runbook.stuck("default", longer_than=HOUR) == []
+    assert await stored.runbook.stuck("default", longer_than=HOUR) == []
 
 
 async def test_an_entry_that_waits_does_not_stand_still(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, Wait.EXTERNAL_SIGNAL))
+    stored = await quiet(database)
+    await stored.park(stored.token(1, Wait.EXTERNAL_SIGNAL))
 
     assert await found(database) == []
 
 
 async def test_a_direct_verb_whose_performer_died_stands_still_on_every_engine(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     await database.execute("DELETE FROM verbworker.dispatch")
     await database.execute("DELETE FROM verbworker.workflow_instance")
 
     (still,) = await found(database)
 
-    assert (still.entry_id, still.engine_id, still.instance_key) == (book.entry_id, "", None)
+    assert (still.entry_id, still.engine_id, still.instance_key) == (stored.entry_id, "", None)
 
 
 async def test_a_process_with_gates_is_given_the_time_of_a_gate(database: Database) -> None:
@@ -234,17 +236,17 @@ async def test_another_engines_entries_are_left_to_its_own_workers(database: Dat
 
 
 async def test_what_was_named_is_named_once_and_keeps_its_beginning(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     (still,) = await found(database)
     first, second = await note(database, still), await note(database, still)
     await Stalls(database).clear(ENGINE)
 
-    (stall,) = await Stalls(database).of_entry(book.entry_id)
+    (stall,) = await Stalls(database).of_entry(stored.entry_id)
     assert (first, second) == (2, None)
     assert (stall.since, stall.reason, stall.remedy) == (still.since, "why", "what to do")
     assert await found(database) == []
     assert await Stalls(database).counts(ENGINE) == {**dict.fromkeys(StallKind, 0), StallKind.JOB: 1}
-    listed = await Overview(database).page("default", Filter(entry_id=book.entry_id))
+    listed = await Overview(database).page("default", Filter(entry_id=stored.entry_id))
     assert [one.progress.detailed for one in listed] == ["0 steps, stalled"]
 
 
@@ -252,29 +254,29 @@ async def test_what_was_named_is_named_once_and_keeps_its_beginning(database: Da
 async def test_what_moves_again_is_named_no_more(database: Database, statement: str) -> None:
     if statement == UNDER_WAY["news"]:
         statement = f"SELECT verbworker.append_event({OF_INSTANCE}, 'Resumed', 'x', '{{}}')"
-    book = await quiet(database)
+    stored = await quiet(database)
     (still,) = await found(database)
     await note(database, still)
-    await database.execute(statement, book.instance_uid)
+    await database.execute(statement, stored.instance_uid)
 
     await Stalls(database).clear(ENGINE)
 
-    assert await Stalls(database).of_entry(book.entry_id) == []
+    assert await Stalls(database).of_entry(stored.entry_id) == []
 
 
 async def test_what_moved_between_the_look_and_the_note_is_not_named(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     (still,) = await found(database)
-    await book.runbook.append(book.entry_id, Kind.RESUMED, once="x", detail={})
+    await stored.runbook.append(stored.entry_id, Kind.RESUMED, once="x", detail={})
 
     assert await note(database, still) is None
 
 
 async def test_one_that_stands_still_again_is_named_again(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     (still,) = await found(database)
     await note(database, still)
-    await book.runbook.append(book.entry_id, Kind.RESUMED, once="x", detail={})
+    await stored.runbook.append(stored.entry_id, Kind.RESUMED, once="x", detail={})
     await age(database)
     await Stalls(database).clear(ENGINE)
 
@@ -285,9 +287,9 @@ async def test_one_that_stands_still_again_is_named_again(database: Database) ->
 
 
 async def test_a_retry_is_overdue_from_when_the_engine_was_told_of_it(database: Database) -> None:
-    book = await quiet(database)
+    stored = await quiet(database)
     late = frame("failed", retry=BEFORE, reported=BEFORE)
-    await database.execute(late, book.instance_uid)
+    await database.execute(late, stored.instance_uid)
     (still,) = await found(database)
     await database.execute("UPDATE verbworker.job_frame SET reported_at = clock_timestamp()")
 
@@ -306,49 +308,49 @@ async def test_a_retry_is_overdue_from_when_the_engine_was_told_of_it(database: 
     ids=["not reported", "not over", "of a duplicate", "closed"],
 )
 async def test_a_retry_that_is_not_overdue(database: Database, statement: str) -> None:
-    book = await quiet(database)
-    await database.execute(statement, book.instance_uid)
+    stored = await quiet(database)
+    await database.execute(statement, stored.instance_uid)
 
     assert [still for still in await found(database) if still.kind is StallKind.BACKOFF] == []
 
 
 async def test_a_wait_whose_timer_is_late_is_named_until_it_ends(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, due=DueBy(timedelta(hours=-2))))
-    await book.park(book.token(2, due=DueBy(timedelta(hours=2))))
+    stored = await quiet(database)
+    await stored.park(stored.token(1, due=DueBy(timedelta(hours=-2))))
+    await stored.park(stored.token(2, due=DueBy(timedelta(hours=2))))
     (still,) = await found(database)
     await note(database, still)
     await Stalls(database).clear(ENGINE)
     before = await Stalls(database).counts(ENGINE)
-    await book.unpark(1)
+    await stored.unpark(1)
     await Stalls(database).clear(ENGINE)
 
     assert (still.kind, still.place, still.what) == (StallKind.TIMER, "1", "Awaiting something")
     assert before[StallKind.TIMER] == 1
-    assert await Stalls(database).of_entry(book.entry_id) == []
+    assert await Stalls(database).of_entry(stored.entry_id) == []
 
 
 async def test_a_late_timer_whose_end_is_under_way_is_not_named(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, due=DueBy(timedelta(hours=-2))))
-    await database.execute(DELIVERY, book.instance_uid)
+    stored = await quiet(database)
+    await stored.park(stored.token(1, due=DueBy(timedelta(hours=-2))))
+    await database.execute(DELIVERY, stored.instance_uid)
 
     assert await found(database) == []
 
 
 async def test_a_wait_whose_message_was_published_is_named_until_it_ends(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, message_name="n", correlation_key="k"))
-    await book.park(book.token(2, message_name="n", correlation_key="another"))
+    stored = await quiet(database)
+    await stored.park(stored.token(1, message_name="n", correlation_key="k"))
+    await stored.park(stored.token(2, message_name="n", correlation_key="another"))
     await database.execute("UPDATE verbworker.parked_token SET opened_at = opened_at - interval '3 hours'")
-    await database.execute(MESSAGE.format(BEFORE), book.instance_uid)
+    await database.execute(MESSAGE.format(BEFORE), stored.instance_uid)
     (still,) = await found(database)
     await note(database, still)
-    await book.unpark(1)
+    await stored.unpark(1)
     await Stalls(database).clear(ENGINE)
 
     assert (still.kind, still.place, still.what) == (StallKind.MESSAGE, "1", "n")
-    assert await Stalls(database).of_entry(book.entry_id) == []
+    assert await Stalls(database).of_entry(stored.entry_id) == []
 
 
 EXPIRED = "UPDATE verbworker.inbox_message SET expires_at = clock_timestamp() - interval '4 hours'"
@@ -357,11 +359,11 @@ READ = "UPDATE verbworker.inbox_message SET state = 'consumed', consumed_at = cl
 
 @pytest.mark.parametrize("change", [EXPIRED, READ, DELIVERY], ids=["expired before", "read", "its end is under way"])
 async def test_a_wait_whose_message_is_not_owed_is_not_named(database: Database, change: str) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, message_name="n", correlation_key="k"))
+    stored = await quiet(database)
+    await stored.park(stored.token(1, message_name="n", correlation_key="k"))
     await database.execute("UPDATE verbworker.parked_token SET opened_at = opened_at - interval '3 hours'")
-    await database.execute(MESSAGE.format(BEFORE), book.instance_uid)
-    await database.execute(change, *([book.instance_uid] if "$1" in change else []))
+    await database.execute(MESSAGE.format(BEFORE), stored.instance_uid)
+    await database.execute(change, *([stored.instance_uid] if "$1" in change else []))
 
     assert await found(database) == []
 
@@ -370,22 +372,22 @@ async def test_a_wait_whose_message_is_not_owed_is_not_named(database: Database,
 async def test_a_timer_that_fired_beside_its_wait_is_not_late(
     database: Database, name: str, kinds: list[StallKind]
 ) -> None:
-    book = await quiet(database)
-    await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="fired", detail={"name": name})
-    await book.park(book.token(1, due=DueBy(timedelta(hours=-2), beside=("a week",))))
+    stored = await quiet(database)
+    await stored.runbook.append(stored.entry_id, Kind.TIMER_FIRED, once="fired", detail={"name": name})
+    await stored.park(stored.token(1, due=DueBy(timedelta(hours=-2), beside=("a week",))))
 
     assert [still.kind for still in await found(database)] == kinds
 
 
 async def test_the_worst_of_each_kind_is_told(database: Database) -> None:
-    book = await quiet(database)
-    await book.park(book.token(1, due=DueBy(timedelta(hours=-3))))
-    await book.park(book.token(2, due=DueBy(timedelta(hours=-5))))
+    stored = await quiet(database)
+    await stored.park(stored.token(1, due=DueBy(timedelta(hours=-3))))
+    await stored.park(stored.token(2, due=DueBy(timedelta(hours=-5))))
     for still in await found(database):
         await note(database, still)
 
     worst = await Stalls(database).worst(ENGINE)
 
     assert worst.keys() == {StallKind.TIMER}
-    assert (worst[StallKind.TIMER].number, worst[StallKind.TIMER].entry_id) == (2, book.entry_id)
+    assert (worst[StallKind.TIMER].number, worst[StallKind.TIMER].entry_id) == (2, stored.entry_id)
     assert timedelta(hours=4) < worst[StallKind.TIMER].longest < timedelta(hours=6)

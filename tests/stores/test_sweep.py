@@ -12,7 +12,7 @@ from tests.support.frames import make_delivery
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.sweeping import die, leases_end, reconcile, sweeper
 from tests.support.trip import Agency, trip_registry
-from tests.support.undoing import House, house
+from tests.support.undoing import CompensationSetup, open_compensation
 from tests.support.worker_boot import VERB, LooplessWorker, one_verb, opened, quick
 from verbworker import metrics
 from verbworker.app import wiring as app
@@ -59,16 +59,16 @@ def booking(**options: Any) -> Registry:
     return one_verb(book, mode="transactional", **options)
 
 
-async def begun(desk: LooplessWorker) -> Job:
+async def begun(worker: LooplessWorker) -> Job:
     """A job that was delivered by an engine which will never deliver it again by itself."""
-    desk.engine.lose_timeouts()
-    return await desk.begun()
+    worker.engine.lose_timeouts()
+    return await worker.begun()
 
 
-async def due(desk: LooplessWorker) -> list[Job]:
+async def due(worker: LooplessWorker) -> list[Job]:
     """What the engine hands out, however long one waits."""
-    desk.engine.advance(24 * 3600)
-    return await desk.engine.activate(Ask(VERB, "rival", 60_000, RESERVED), 10, 0)
+    worker.engine.advance(24 * 3600)
+    return await worker.engine.activate(Ask(VERB, "rival", 60_000, RESERVED), 10, 0)
 
 
 # ---- run again ------------------------------------------------------------------------------------------------------
@@ -81,85 +81,85 @@ async def test_a_job_whose_worker_died_is_run_elsewhere_though_the_engine_never_
 ) -> None:
     outside = Outside()
     registry = booking() if mode == "transactional" else outside.registry()
-    async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
-        await desk.database.execute(TABLE)
-        job = await begun(desk)
-        await die(desk.executor, job, point)
-        await leases_end(desk.database)
-        before = await due(desk)
+    async with opened(dsn, registry) as worker, opened(dsn, registry, engine=worker.engine) as rival:
+        await worker.database.execute(TABLE)
+        job = await begun(worker)
+        await die(worker.executor, job, point)
+        await leases_end(worker.database)
+        before = await due(worker)
 
         assert await sweeper(rival.database, rival.engine).sweep() == 1
-        (again,) = await due(desk)
+        (again,) = await due(worker)
         await rival.executor.execute(again)
-        effects: Any = await desk.database.fetchrow(EFFECTS)
+        effects: Any = await worker.database.fetchrow(EFFECTS)
 
         assert before == []
-        assert desk.known(job).state is JobState.COMPLETED
-        assert (again.retries, (await desk.frame(job)).runs) == (job.retries, 2)
+        assert worker.known(job).state is JobState.COMPLETED
+        assert (again.retries, (await worker.frame(job)).runs) == (job.retries, 2)
         assert effects[0] == (1 if mode == "transactional" else 0)
-        assert (await desk.story(job))[:2] == ["swept", "reported"]
+        assert (await worker.story(job))[:2] == ["swept", "reported"]
 
 
 async def test_a_swept_run_costs_no_retry_and_is_claimed_by_the_next_delivery(dsn: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        job = await begun(desk)
-        before = await desk.frames.read(job.key)
-        await die(desk.executor, job, Point.PUSHED)
-        before = await desk.frame(job)
-        await leases_end(desk.database)
+    async with opened(dsn, Outside().registry()) as worker:
+        job = await begun(worker)
+        before = await worker.frames.read(job.key)
+        await die(worker.executor, job, Point.PUSHED)
+        before = await worker.frame(job)
+        await leases_end(worker.database)
 
-        await sweeper(desk.database, desk.engine).sweep()
+        await sweeper(worker.database, worker.engine).sweep()
 
-        frame = await desk.frame(job)
+        frame = await worker.frame(job)
         assert (frame.state, frame.epoch, frame.retries_left) == (FrameState.FAILED, 2, before.retries_left)
         assert frame.owner != before.owner
         assert frame.reported_at is not None
         assert frame.next_retry_at is not None
         assert frame.next_retry_at <= frame.now
-        assert desk.engine.failures[-1][1] == before.retries_left
+        assert worker.engine.failures[-1][1] == before.retries_left
 
 
 async def test_an_owner_that_was_only_slow_finds_its_frame_fenced(dsn: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PUSHED)
-        claim = await desk.frames.resume(job.key)
+    async with opened(dsn, Outside().registry()) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PUSHED)
+        claim = await worker.frames.resume(job.key)
         assert claim is not None
-        await leases_end(desk.database)
+        await leases_end(worker.database)
 
-        await sweeper(desk.database, desk.engine).sweep()
+        await sweeper(worker.database, worker.engine).sweep()
 
-        assert await desk.frames.heartbeat({job.key: claim.epoch}) == {job.key}
+        assert await worker.frames.heartbeat({job.key: claim.epoch}) == {job.key}
         with pytest.raises(Fenced):
-            await desk.frames.settle(claim)
+            await worker.frames.settle(claim)
 
 
 @pytest.mark.parametrize("lease", ["+ interval '1 second'", "- interval '4 seconds'"])
 async def test_a_lease_that_is_alive_or_just_over_is_left_alone(dsn: str, lease: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PUSHED)
-        await desk.change(job, f"lease_until = clock_timestamp() {lease}")
-        before = await desk.frame(job)
+    async with opened(dsn, Outside().registry()) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PUSHED)
+        await worker.change(job, f"lease_until = clock_timestamp() {lease}")
+        before = await worker.frame(job)
 
-        assert await sweeper(desk.database, desk.engine).sweep() == 0
-        assert (await desk.frame(job)).epoch == before.epoch
-        assert desk.engine.failures == []
+        assert await sweeper(worker.database, worker.engine).sweep() == 0
+        assert (await worker.frame(job)).epoch == before.epoch
+        assert worker.engine.failures == []
 
 
 async def test_workers_that_sweep_at_once_take_each_frame_once(dsn: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        jobs = [await begun(desk) for _ in range(12)]
+    async with opened(dsn, Outside().registry()) as worker:
+        jobs = [await begun(worker) for _ in range(12)]
         for job in jobs:
-            await die(desk.executor, job, Point.PUSHED)
-        await leases_end(desk.database)
-        sweeps = [sweeper(desk.database, desk.engine) for _ in range(4)]
+            await die(worker.executor, job, Point.PUSHED)
+        await leases_end(worker.database)
+        sweeps = [sweeper(worker.database, worker.engine) for _ in range(4)]
 
         taken = await asyncio.gather(*(sweep.sweep() for sweep in sweeps))
 
         assert sum(taken) == len(jobs)
-        assert sorted(key for key, _, _ in desk.engine.failures) == sorted(job.key for job in jobs)
-        assert {row["kind"] for row in await desk.database.fetch("SELECT kind FROM verbworker.frame_event")} == {
+        assert sorted(key for key, _, _ in worker.engine.failures) == sorted(job.key for job in jobs)
+        assert {row["kind"] for row in await worker.database.fetch("SELECT kind FROM verbworker.frame_event")} == {
             "swept",
             "reported",
         }
@@ -168,54 +168,54 @@ async def test_workers_that_sweep_at_once_take_each_frame_once(dsn: str) -> None
 async def test_a_delivery_that_finds_a_live_lease_asks_nothing_of_the_engine(dsn: str) -> None:
     outside = Outside()
     registry = outside.registry()
-    async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
-        job = await desk.begun()
-        await die(desk.executor, job, Point.PUSHED)
-        desk.engine.time_out(job.key)
-        desk.engine.lose_timeouts()
+    async with opened(dsn, registry) as worker, opened(dsn, registry, engine=worker.engine) as rival:
+        job = await worker.begun()
+        await die(worker.executor, job, Point.PUSHED)
+        worker.engine.time_out(job.key)
+        worker.engine.lose_timeouts()
         await rival.work()
         told = (list(rival.engine.extended), list(rival.engine.failures))
-        await leases_end(desk.database)
+        await leases_end(worker.database)
         await sweeper(rival.database, rival.engine).sweep()
-        await rival.executor.execute((await due(desk))[0])
+        await rival.executor.execute((await due(worker))[0])
 
         assert told == ([], [])
-        assert (outside.calls, desk.known(job).state) == (1, JobState.COMPLETED)
+        assert (outside.calls, worker.known(job).state) == (1, JobState.COMPLETED)
 
 
 # ---- held, without another delivery ---------------------------------------------------------------------------------
 
 
 async def test_a_job_that_keeps_killing_its_worker_is_held_without_another_delivery(dsn: str) -> None:
-    async with opened(dsn, Outside().registry(max_runs=2)) as desk:
-        job = await begun(desk)
+    async with opened(dsn, Outside().registry(max_runs=2)) as worker:
+        job = await begun(worker)
         for _ in range(2):
-            await die(desk.executor, job, Point.PUSHED)
-            await leases_end(desk.database)
-            await sweeper(desk.database, desk.engine).sweep()
-            job = next(iter(await due(desk)), job)
+            await die(worker.executor, job, Point.PUSHED)
+            await leases_end(worker.database)
+            await sweeper(worker.database, worker.engine).sweep()
+            job = next(iter(await due(worker)), job)
 
-        frame = await desk.frame(job)
+        frame = await worker.frame(job)
         assert (frame.state, frame.fail_code, frame.runs) == (FrameState.INCIDENT, "CrashLoop", 2)
         assert frame.reported_at is not None
-        assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.INCIDENT, 2)
-        assert "CrashLoop: the verb was started 2 times" in desk.known(job).messages[-1]
+        assert (worker.known(job).state, worker.known(job).deliveries) == (JobState.INCIDENT, 2)
+        assert "CrashLoop: the verb was started 2 times" in worker.known(job).messages[-1]
 
 
 @pytest.mark.parametrize("case", ["hold", "window"])
 async def test_an_outcome_that_must_not_be_repeated_is_held_without_another_delivery(dsn: str, case: str) -> None:
     outside = Outside()
-    async with opened(dsn, outside.registry(on_unknown="hold" if case == "hold" else "rerun")) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PERFORMED)
+    async with opened(dsn, outside.registry(on_unknown="hold" if case == "hold" else "rerun")) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PERFORMED)
         if case == "window":
-            await desk.change(job, "keyed_at = clock_timestamp() - interval '30 days'")
-        await leases_end(desk.database)
+            await worker.change(job, "keyed_at = clock_timestamp() - interval '30 days'")
+        await leases_end(worker.database)
 
-        await sweeper(desk.database, desk.engine).sweep()
+        await sweeper(worker.database, worker.engine).sweep()
 
-        assert ((await desk.frame(job)).fail_code, outside.calls) == ("OutcomeUnknown", 1)
-        assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.INCIDENT, 1)
+        assert ((await worker.frame(job)).fail_code, outside.calls) == ("OutcomeUnknown", 1)
+        assert (worker.known(job).state, worker.known(job).deliveries) == (JobState.INCIDENT, 1)
 
 
 # ---- what was not reported -------------------------------------------------------------------------------------------
@@ -224,102 +224,102 @@ async def test_an_outcome_that_must_not_be_repeated_is_held_without_another_deli
 async def test_a_failure_that_its_worker_could_not_report_is_reported_by_another(dsn: str) -> None:
     outside = Outside(failures=1)
     registry = outside.registry()
-    async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.FAILED)
-        failed = await desk.frame(job)
-        await leases_end(desk.database)
+    async with opened(dsn, registry) as worker, opened(dsn, registry, engine=worker.engine) as rival:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.FAILED)
+        failed = await worker.frame(job)
+        await leases_end(worker.database)
 
         await sweeper(rival.database, rival.engine).sweep()
-        (again,) = await due(desk)
+        (again,) = await due(worker)
         await rival.executor.execute(again)
 
         assert (failed.state, failed.reported_at) == (FrameState.FAILED, None)
         assert again.retries == failed.retries_left
-        assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
+        assert (outside.calls, worker.known(job).state) == (2, JobState.COMPLETED)
 
 
 async def test_a_failure_whose_pause_is_not_over_waits_for_it_here_and_not_in_the_engine(dsn: str) -> None:
-    async with opened(dsn, Outside(failures=1).registry()) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.FAILED)
-        await leases_end(desk.database)
-        await desk.change(job, "next_retry_at = clock_timestamp() + interval '1 minute'")
+    async with opened(dsn, Outside(failures=1).registry()) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.FAILED)
+        await leases_end(worker.database)
+        await worker.change(job, "next_retry_at = clock_timestamp() + interval '1 minute'")
 
-        assert await sweeper(desk.database, desk.engine).sweep() == 0
-        assert desk.known(job).state is JobState.ACTIVATED
+        assert await sweeper(worker.database, worker.engine).sweep() == 0
+        assert worker.known(job).state is JobState.ACTIVATED
 
 
 async def test_an_incident_that_its_worker_could_not_report_is_reported_by_another(dsn: str) -> None:
     async def refuse(account: Account) -> Account:
         raise PermanentContract("no", code="No")
 
-    async with opened(dsn, one_verb(refuse)) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.FAILED)
-        await leases_end(desk.database)
+    async with opened(dsn, one_verb(refuse)) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.FAILED)
+        await leases_end(worker.database)
 
-        await sweeper(desk.database, desk.engine).sweep()
+        await sweeper(worker.database, worker.engine).sweep()
 
-        assert (await desk.frame(job)).reported_at is not None
-        assert desk.known(job).state is JobState.INCIDENT
-        assert desk.known(job).messages == [desk.engine.failures[-1][2]]
-        assert "PermanentContract No: no" in desk.known(job).messages[0]
+        assert (await worker.frame(job)).reported_at is not None
+        assert worker.known(job).state is JobState.INCIDENT
+        assert worker.known(job).messages == [worker.engine.failures[-1][2]]
+        assert "PermanentContract No: no" in worker.known(job).messages[0]
 
 
 @pytest.mark.parametrize("fault", ["drop", "refuse", "lose_answer"])
 async def test_a_report_the_engine_did_not_take_is_repeated_later_and_not_at_once(dsn: str, fault: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PUSHED)
-        await leases_end(desk.database)
-        getattr(desk.engine, fault)("fail")
+    async with opened(dsn, Outside().registry()) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PUSHED)
+        await leases_end(worker.database)
+        getattr(worker.engine, fault)("fail")
 
-        first = sweeper(desk.database, desk.engine)
+        first = sweeper(worker.database, worker.engine)
         assert [await first.sweep(), await first.sweep()] == [1, 0]
-        untold = await desk.frame(job)
-        await leases_end(desk.database)
-        await sweeper(desk.database, desk.engine).sweep()
+        untold = await worker.frame(job)
+        await leases_end(worker.database)
+        await sweeper(worker.database, worker.engine).sweep()
 
         assert (untold.state, untold.reported_at) == (FrameState.FAILED, None)
-        assert (await desk.frame(job)).reported_at is not None
-        assert [known.key for known in await due(desk)] == [job.key]
+        assert (await worker.frame(job)).reported_at is not None
+        assert [known.key for known in await due(worker)] == [job.key]
 
 
 async def test_an_incident_the_engine_has_already_is_not_reported_again_at_every_sweep(dsn: str) -> None:
-    async with opened(dsn, Outside().registry(on_unknown="hold")) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PERFORMED)
-        await leases_end(desk.database)
-        desk.engine.lose_answer("fail")
-        await sweeper(desk.database, desk.engine).sweep()
-        await leases_end(desk.database)
-        await sweeper(desk.database, desk.engine).sweep()  # the engine says that the job is not active
-        await desk.change(job, "lease_until = lease_until - interval '1 minute'")
+    async with opened(dsn, Outside().registry(on_unknown="hold")) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PERFORMED)
+        await leases_end(worker.database)
+        worker.engine.lose_answer("fail")
+        await sweeper(worker.database, worker.engine).sweep()
+        await leases_end(worker.database)
+        await sweeper(worker.database, worker.engine).sweep()  # the engine says that the job is not active
+        await worker.change(job, "lease_until = lease_until - interval '1 minute'")
 
-        assert await sweeper(desk.database, desk.engine).sweep() == 0
-        assert (await desk.frame(job)).reported_at is not None
-        assert desk.known(job).state is JobState.INCIDENT
+        assert await sweeper(worker.database, worker.engine).sweep() == 0
+        assert (await worker.frame(job)).reported_at is not None
+        assert worker.known(job).state is JobState.INCIDENT
 
 
 async def test_a_failure_that_was_handed_out_and_never_claimed_is_handed_out_again(dsn: str) -> None:
     outside = Outside(failures=1)
-    async with opened(dsn, outside.registry()) as desk:
-        await begun(desk)
-        desk.engine.redeliver(next(iter(desk.engine.jobs)))
-        job = await desk.work()
-        await desk.later()
-        lost = await desk.deliver()  # its worker dies before it can claim
-        await leases_end(desk.database)
-        early = await sweeper(desk.database, desk.engine).sweep()
-        await desk.change(job, "next_retry_at = clock_timestamp() - interval '1 hour'")
+    async with opened(dsn, outside.registry()) as worker:
+        await begun(worker)
+        worker.engine.redeliver(next(iter(worker.engine.jobs)))
+        job = await worker.work()
+        await worker.later()
+        lost = await worker.deliver()  # its worker dies before it can claim
+        await leases_end(worker.database)
+        early = await sweeper(worker.database, worker.engine).sweep()
+        await worker.change(job, "next_retry_at = clock_timestamp() - interval '1 hour'")
 
-        assert await sweeper(desk.database, desk.engine).sweep() == 1
-        (again,) = await due(desk)
-        await desk.executor.execute(again)
+        assert await sweeper(worker.database, worker.engine).sweep() == 1
+        (again,) = await due(worker)
+        await worker.executor.execute(again)
 
         assert (early, lost.key) == (0, job.key)
-        assert (outside.calls, desk.known(job).state) == (2, JobState.COMPLETED)
+        assert (outside.calls, worker.known(job).state) == (2, JobState.COMPLETED)
 
 
 async def test_a_sweep_counts_what_it_did_by_verb_and_decision(dsn: str) -> None:
@@ -327,49 +327,49 @@ async def test_a_sweep_counts_what_it_did_by_verb_and_decision(dsn: str) -> None
         labels = {"verb": VERB, "decision": "claim again"}
         return metrics.REGISTRY.get_sample_value("verbworker_swept_total", labels) or 0.0
 
-    async with opened(dsn, Outside().registry()) as desk:
-        await die(desk.executor, await begun(desk), Point.PUSHED)
-        await leases_end(desk.database)
+    async with opened(dsn, Outside().registry()) as worker:
+        await die(worker.executor, await begun(worker), Point.PUSHED)
+        await leases_end(worker.database)
         before = swept()
 
-        await sweeper(desk.database, desk.engine).sweep()
+        await sweeper(worker.database, worker.engine).sweep()
 
         assert swept() == before + 1
 
 
 async def test_a_whole_worker_sweeps_what_another_left_and_serves_with_rows(dsn: str) -> None:
     registry = Outside().registry()
-    async with opened(dsn, registry) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PUSHED)
-        await leases_end(desk.database)
+    async with opened(dsn, registry) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PUSHED)
+        await leases_end(worker.database)
         settings = Settings(
-            dsn=SecretStr(dsn), engine_id=desk.engine.engine_id, http_port=0, sweep_every=timedelta(milliseconds=20)
+            dsn=SecretStr(dsn), engine_id=worker.engine.engine_id, http_port=0, sweep_every=timedelta(milliseconds=20)
         )
         stop = asyncio.Event()
         async with (
-            app.open_app(settings, registry, desk.engine) as worker,
+            app.open_app(settings, registry, worker.engine) as whole,
             asyncio.timeout(60),
             asyncio.TaskGroup() as tasks,
         ):
-            tasks.create_task(worker.run(stop))
-            await desk.engine.until(lambda: desk.known(job).state is JobState.COMPLETED)
+            tasks.create_task(whole.run(stop))
+            await worker.engine.until(lambda: worker.known(job).state is JobState.COMPLETED)
             stop.set()
 
-        assert (await desk.frame(job)).runs == 2
-        assert worker.worker._serving is not None
+        assert (await worker.frame(job)).runs == 2
+        assert whole.worker._serving is not None
 
 
 # ---- what is gone ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-async def place(dsn: str) -> AsyncIterator[House]:
-    async with house(dsn, trip_registry(Agency())) as opened:
+async def place(dsn: str) -> AsyncIterator[CompensationSetup]:
+    async with open_compensation(dsn, trip_registry(Agency())) as opened:
         yield opened
 
 
-async def _first_job(place: House) -> Job:
+async def _first_job(place: CompensationSetup) -> Job:
     await place.start("trip.book-flight", "trip.book-car")
     place.engine.lose_timeouts()
     return await place.take("trip.book-flight")
@@ -379,14 +379,14 @@ def _delivery(job: Job) -> Delivery:
     return make_delivery(job, instance_uid=JobVariables.of(job).instance_uid)
 
 
-async def _status(place: House) -> Status:
+async def _status(place: CompensationSetup) -> Status:
     assert place.entry_id is not None
     entry = await place.runbook.entry(place.entry_id)
     assert entry is not None
     return entry.status
 
 
-async def _archived(place: House) -> list[tuple[object, ...]]:
+async def _archived(place: CompensationSetup) -> list[tuple[object, ...]]:
     await Archiver(place.worker.frames, after=timedelta(0)).archive()
     await place.worker.frames.archive(older_than=timedelta(0), settled=timedelta(0))
     left = await place.database.fetch("SELECT 1 FROM verbworker.job_frame WHERE state <> 'completed'")
@@ -395,7 +395,9 @@ async def _archived(place: House) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.req("JOB-11")
-async def test_a_frame_whose_instance_ended_outside_is_closed_and_its_entry_ended_soon(place: House) -> None:
+async def test_a_frame_whose_instance_ended_outside_is_closed_and_its_entry_ended_soon(
+    place: CompensationSetup,
+) -> None:
     job = await _first_job(place)
     await die(place.worker.executor, job, Point.PUSHED)
     await place.engine.cancel(job.process_instance_key)
@@ -410,7 +412,7 @@ async def test_a_frame_whose_instance_ended_outside_is_closed_and_its_entry_ende
     assert await _archived(place) == [("failed", "JobGone", "gone")]
 
 
-async def test_a_frame_whose_job_ended_otherwise_is_closed_and_its_entry_goes_on(place: House) -> None:
+async def test_a_frame_whose_job_ended_otherwise_is_closed_and_its_entry_goes_on(place: CompensationSetup) -> None:
     job = await _first_job(place)
     await die(place.worker.executor, job, Point.PUSHED)
     await place.engine.complete(job.key, {})  # a person, or a boundary event
@@ -424,7 +426,7 @@ async def test_a_frame_whose_job_ended_otherwise_is_closed_and_its_entry_goes_on
 
 async def test_an_incident_that_was_told_is_closed_when_its_entry_has_ended(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         agency.trouble("book-flight", PermanentContract("no such flight", code="NoFlight"))
         job = await _first_job(place)
         await place.worker.executor.execute(job)
@@ -442,7 +444,7 @@ async def test_an_incident_that_was_told_is_closed_when_its_entry_has_ended(dsn:
 
 async def test_an_incident_that_still_stands_in_the_engine_is_left_for_its_person(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         agency.trouble("book-flight", PermanentContract("no such flight", code="NoFlight"))
         job = await _first_job(place)
         await place.worker.executor.execute(job)
@@ -460,25 +462,25 @@ async def test_a_held_job_that_a_person_released_and_that_was_lost_again_is_hand
     async def refuse(account: Account) -> Account:
         raise PermanentContract("no", code="No")
 
-    async with opened(dsn, one_verb(refuse)) as desk:
-        job = await begun(desk)
-        await desk.executor.execute(job)
-        desk.engine.resolve(job.key)
-        await desk.deliver()  # its worker dies before it can claim
-        await leases_end(desk.database)
-        await desk.change(job, "reported_at = reported_at - interval '1 hour'")
+    async with opened(dsn, one_verb(refuse)) as worker:
+        job = await begun(worker)
+        await worker.executor.execute(job)
+        worker.engine.resolve(job.key)
+        await worker.deliver()  # its worker dies before it can claim
+        await leases_end(worker.database)
+        await worker.change(job, "reported_at = reported_at - interval '1 hour'")
 
-        await sweeper(desk.database, desk.engine).ask()
-        (again,) = await due(desk)
-        await desk.executor.execute(again)
+        await sweeper(worker.database, worker.engine).ask()
+        (again,) = await due(worker)
+        await worker.executor.execute(again)
 
         assert again.key == job.key
-        assert ((await desk.frame(job)).epoch, desk.known(job).state) == (2, JobState.INCIDENT)
+        assert ((await worker.frame(job)).epoch, worker.known(job).state) == (2, JobState.INCIDENT)
 
 
 async def test_a_failure_of_an_entry_that_was_cancelled_here_is_closed(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         agency.trouble("book-flight", TransientExternal("away", code="Away"))
         job = await _first_job(place)
         await place.worker.executor.execute(job)
@@ -498,7 +500,7 @@ async def test_a_failure_of_an_entry_that_was_cancelled_here_is_closed(dsn: str)
 
 async def test_an_undo_that_stopped_for_a_person_is_closed_when_its_entry_has_ended(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         known = await place.booked()
         agency.trouble("cancel-hotel", PermanentContract("no such booking", code="BookingUnknown"))
         await place.undo()
@@ -515,7 +517,7 @@ async def test_an_undo_that_stopped_for_a_person_is_closed_when_its_entry_has_en
         assert await _archived(place) == [("incident", "BookingUnknown", "gone")]
 
 
-async def test_a_job_that_was_refused_as_a_duplicates_is_closed_and_the_entry_goes_on(place: House) -> None:
+async def test_a_job_that_was_refused_as_a_duplicates_is_closed_and_the_entry_goes_on(place: CompensationSetup) -> None:
     first = await _first_job(place)
     (workflow,) = place.registry.workflows.values()
     twin = await place.engine.start(Start(workflow.process, place.engine.variables(first.process_instance_key)))
@@ -534,7 +536,7 @@ async def test_a_job_that_was_refused_as_a_duplicates_is_closed_and_the_entry_go
     assert await _archived(place) == [("failed", "JobGone", "gone")]
 
 
-async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: House) -> None:
+async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: CompensationSetup) -> None:
     job = await _first_job(place)
     await die(place.worker.executor, job, Point.PUSHED)
     await place.engine.cancel(job.process_instance_key)
@@ -553,59 +555,59 @@ async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: House)
 # ---- what comes back -------------------------------------------------------------------------------------------------
 
 
-async def _closed(desk: LooplessWorker) -> Job:
+async def _closed(worker: LooplessWorker) -> Job:
     """A job that the engine called gone, and takes back: it was restored from a backup."""
-    job = await begun(desk)
-    await die(desk.executor, job, Point.PUSHED)
-    desk.known(job).state = JobState.COMPLETED
-    await leases_end(desk.database)
-    await sweeper(desk.database, desk.engine).sweep()
-    desk.engine.redeliver(job.key)
+    job = await begun(worker)
+    await die(worker.executor, job, Point.PUSHED)
+    worker.known(job).state = JobState.COMPLETED
+    await leases_end(worker.database)
+    await sweeper(worker.database, worker.engine).sweep()
+    worker.engine.redeliver(job.key)
     return job
 
 
 async def test_a_job_that_comes_back_after_it_was_closed_runs_and_its_frame_is_open_again(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, outside.registry()) as desk:
-        job = await _closed(desk)
-        assert await desk.column(job, "ack_result") == "gone"
+    async with opened(dsn, outside.registry()) as worker:
+        job = await _closed(worker)
+        assert await worker.column(job, "ack_result") == "gone"
 
-        await die(desk.executor, await desk.deliver(), Point.PUSHED)
+        await die(worker.executor, await worker.deliver(), Point.PUSHED)
 
-        assert (await desk.column(job, "state"), await desk.column(job, "acked_at")) == ("started", None)
-        assert await desk.column(job, "ack_result") is None
+        assert (await worker.column(job, "state"), await worker.column(job, "acked_at")) == ("started", None)
+        assert await worker.column(job, "ack_result") is None
 
 
 async def test_a_job_that_comes_back_and_must_not_be_repeated_is_stopped_for_a_person(dsn: str) -> None:
     outside = Outside()
-    async with opened(dsn, outside.registry(on_unknown="hold")) as desk:
-        job = await begun(desk)
-        await die(desk.executor, job, Point.PERFORMED)
-        desk.known(job).state = JobState.COMPLETED
-        await leases_end(desk.database)
-        await sweeper(desk.database, desk.engine).sweep()
-        desk.engine.redeliver(job.key)
+    async with opened(dsn, outside.registry(on_unknown="hold")) as worker:
+        job = await begun(worker)
+        await die(worker.executor, job, Point.PERFORMED)
+        worker.known(job).state = JobState.COMPLETED
+        await leases_end(worker.database)
+        await sweeper(worker.database, worker.engine).sweep()
+        worker.engine.redeliver(job.key)
 
-        await desk.executor.execute(await desk.deliver())
+        await worker.executor.execute(await worker.deliver())
 
         assert outside.calls == 1
-        assert "JobReturned" in desk.known(job).messages[-1]
+        assert "JobReturned" in worker.known(job).messages[-1]
 
 
 async def test_what_the_sweep_leaves_alone(dsn: str) -> None:
-    async with opened(dsn, Outside().registry()) as desk:
-        await desk.start()
-        job = await desk.work()
-        await leases_end(desk.database)
-        sweep = sweeper(desk.database, desk.engine)
+    async with opened(dsn, Outside().registry()) as worker:
+        await worker.start()
+        job = await worker.work()
+        await leases_end(worker.database)
+        sweep = sweeper(worker.database, worker.engine)
 
         assert (await sweep.sweep(), await sweep.ask()) == (0, 0)
-        assert (await desk.frame(job)).state is FrameState.COMPLETED
+        assert (await worker.frame(job)).state is FrameState.COMPLETED
 
 
 async def test_an_incident_that_the_engine_took_before_its_worker_died_counts_as_reported(dsn: str) -> None:
     agency = Agency()
-    async with house(dsn, trip_registry(agency)) as place:
+    async with open_compensation(dsn, trip_registry(agency)) as place:
         agency.trouble("book-flight", PermanentContract("no such flight", code="NoFlight"))
         job = await _first_job(place)
         await place.worker.executor.execute(job)

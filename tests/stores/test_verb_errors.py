@@ -54,12 +54,12 @@ def doing(deed: Callable[[Db], Awaitable[None]], runs: list[int], **options: Any
     return one_verb(work, mode="transactional", policy=quick(), **options)
 
 
-async def outcome(desk: LooplessWorker) -> list[Any]:
+async def outcome(worker: LooplessWorker) -> list[Any]:
     """State, retries left and infrastructure runs after one delivery."""
-    await desk.database.execute(PREPARE)
-    await desk.start()
-    job = await desk.work()
-    return [await desk.column(job, name) for name in ("state", "retries_left", "infra_runs")]
+    await worker.database.execute(PREPARE)
+    await worker.start()
+    job = await worker.work()
+    return [await worker.column(job, name) for name in ("state", "retries_left", "infra_runs")]
 
 
 @pytest.mark.req("FAIL-12")
@@ -68,8 +68,8 @@ async def outcome(desk: LooplessWorker) -> list[Any]:
 )
 async def test_a_verbs_own_mistake_runs_once_and_costs_a_retry(dsn: str, deed: Any) -> None:
     runs: list[int] = []
-    async with opened(dsn, doing(deed, runs)) as desk:
-        assert await outcome(desk) == ["failed", 2, 0]
+    async with opened(dsn, doing(deed, runs)) as worker:
+        assert await outcome(worker) == ["failed", 2, 0]
         assert runs == [1]
 
 
@@ -94,9 +94,9 @@ async def test_a_lock_somebody_else_holds_is_waited_for_again_and_costs_nothing(
             await other.execute("SELECT pg_advisory_unlock(7)")
         free.set()
 
-    async with opened(dsn, doing(wait_for_lock, runs)) as desk, asyncio.TaskGroup() as tasks:
+    async with opened(dsn, doing(wait_for_lock, runs)) as worker, asyncio.TaskGroup() as tasks:
         tasks.create_task(hold())
-        assert await outcome(desk) == ["completed", 3, 0]
+        assert await outcome(worker) == ["completed", 3, 0]
         assert len(runs) == 2
 
 
@@ -120,12 +120,12 @@ async def test_words_that_cannot_be_stored_do_not_hold_a_run_up(
     async def fail(account: Account) -> Account:
         raise error
 
-    async with opened(dsn, one_verb(fail, mode=mode)) as desk, asyncio.timeout(20):
-        await desk.start()
-        job = await desk.work()
-        (message,) = desk.known(job).messages
+    async with opened(dsn, one_verb(fail, mode=mode)) as worker, asyncio.timeout(20):
+        await worker.start()
+        job = await worker.work()
+        (message,) = worker.known(job).messages
 
-        assert await desk.column(job, "state") == state
+        assert await worker.column(job, "state") == state
         assert message.isprintable()
         assert len(message) < 2_500
-        assert desk.known(job).state is not JobState.ACTIVATED
+        assert worker.known(job).state is not JobState.ACTIVATED

@@ -1,6 +1,7 @@
 """A whole worker on an engine in memory and a real database: how it takes jobs, and how it ends without losing one."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from tests.support.start import begin
 from tests.support.worker_boot import VERB, ToldEngine, one_verb
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
+from verbworker.background.service_health import ServiceHealth
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
 from verbworker.engine.protocol import Ask
@@ -33,7 +35,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.upkeep.retention import Archiver
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 LEASE = timedelta(seconds=30)
 
 
@@ -85,13 +87,13 @@ class Shift:
 
     async def settled(self, *keys: int, state: JobState = JobState.COMPLETED) -> None:
         """Return when the engine has these jobs in a state."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await self.engine.until(lambda: all(self.engine.jobs[key].state is state for key in keys))
 
 
 @asynccontextmanager
 async def on_shift(
-    dsn: str, registry: Registry, *, grace: float = PATIENCE, streaming: bool = False, lease: timedelta = LEASE
+    dsn: str, registry: Registry, *, grace: float = TIMEOUT, streaming: bool = False, lease: timedelta = LEASE
 ) -> AsyncIterator[Shift]:
     """A worker that is built and not yet running."""
     engine = GatedEngine()
@@ -109,7 +111,7 @@ async def on_shift(
 @asynccontextmanager
 async def working(shift: Shift) -> AsyncIterator["asyncio.Task[None]"]:
     """The worker at work; in the end it drains."""
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(shift.worker.run(shift.stop))
         yield task
         shift.stop.set()
@@ -230,7 +232,7 @@ async def test_a_worker_tells_whether_it_hears_from_the_engine(dsn: str) -> None
             during = shift.worker.seconds_since_poll()
 
         assert before == (float("inf"), False)
-        assert during < PATIENCE
+        assert during < TIMEOUT
         assert shift.worker.is_draining
 
 
@@ -245,7 +247,7 @@ async def test_a_bug_in_a_service_ends_the_worker_after_what_runs_was_finished(d
 
         shift.worker.services += (PollLoop("broken", broken, every=0.01),)
         (key,) = await shift.start()
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
             working = tasks.create_task(_outcome(shift.worker.run(shift.stop)))
             await stage.reached.acquire()
             await shift.stop.wait()
@@ -441,6 +443,37 @@ async def test_what_does_not_end_even_then_is_cut_off(dsn: str, monkeypatch: pyt
 
         assert await shift.column(key, "state") == "started"
         assert shift.worker.in_flight == 0
+
+
+class SlowToEnd:
+    """A service whose end takes longer than a blocked loop is borne, unless nothing watches the loop any more."""
+
+    name = "slow to end"
+
+    def __init__(self, log: pytest.LogCaptureFixture) -> None:
+        self.health = ServiceHealth(self.name)
+        self._log = log
+
+    async def run(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await eventually(self._is_clear)
+
+    async def _is_clear(self) -> bool:
+        is_watched = any(thread.name == "watchdog" for thread in threading.enumerate())
+        return not is_watched or "is blocked" in self._log.text
+
+
+async def test_a_service_that_is_slow_to_end_does_not_count_as_a_blocked_loop(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with on_shift(dsn, open_stage().external(), lease=timedelta(seconds=3)) as shift:
+        shift.worker.services = (*shift.worker.services, SlowToEnd(caplog))
+        async with working(shift):
+            await shift.engine.polled.wait()
+
+    assert "is blocked" not in caplog.text
 
 
 async def test_in_flight_is_counted_and_ends_at_none(dsn: str) -> None:

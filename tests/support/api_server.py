@@ -24,7 +24,7 @@ _HOLDERS = [
     ("board", TENANT, READ_KEY, {"scopes": ["read"]}),
     ("portal", TENANT, MESSAGE_KEY, {}),
 ]
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
 class ApiServer:
@@ -60,7 +60,7 @@ class ApiServer:
         return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30)
 
     async def _until_ready(self) -> None:
-        async with asyncio.timeout(_PATIENCE), self.caller(None) as caller:
+        async with asyncio.timeout(_TIMEOUT), self.caller(None) as caller:
             while True:
                 try:
                     if (await caller.get("/ready")).status_code == 200:

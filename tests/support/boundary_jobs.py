@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from tests.support.flags import flag_contract
 from tests.support.frames import make_job
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.job.frame import Claim, InstanceFacts
@@ -81,7 +81,7 @@ def make_registry(function: Callable[..., Any] = idle, *, options: Any = None, *
         sub_verbs=("kyc.check",),
         compensation={"kyc.check": "kyc.undo"},
         correlation={"corr_case": "${state.case_id}", "corr_other": "${state.other_id}"},
-        flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_done", FlagType.BOOLEAN, False)),
     )
     return verbs.declare(replace(workflow, **changes))
 

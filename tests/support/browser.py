@@ -13,7 +13,7 @@ from tests.support.cache import locked
 from tests.support.children import fresh_directory, remove
 
 _NAMES = ("chromium", "chromium-browser")
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 """How long a page may take to show something, on a machine that has more to do."""
 
 _PATIENCE_S = 600
@@ -94,7 +94,7 @@ def _driver() -> Iterator[Playwright]:
 def opened_browser() -> Iterator[Browser]:
     """A browser until the end of the block. Once it is installed, that it does not start is a failure."""
     place = find_chromium()
-    expect.set_options(timeout=PATIENCE_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
     with _driver() as playwright:
         browser = playwright.chromium.launch(executable_path=place, headless=True, args=list(_QUIET))
         try:

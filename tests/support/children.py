@@ -43,21 +43,21 @@ class Child:
         times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
         return float(sum(one.user + one.system for one in times))
 
-    def wait(self, patience: float) -> int:
+    def wait(self, timeout: float) -> int:
         """Return the exit code once the process has ended by itself; one that goes on for longer is killed."""
         try:
-            self._process.wait(patience)
+            self._process.wait(timeout)
         except subprocess.TimeoutExpired as error:
             self.end(signal.SIGKILL)
-            raise TimeoutError(f"process {self.pid} went on for more than {patience:.0f} s") from error
+            raise TimeoutError(f"process {self.pid} went on for more than {timeout:.0f} s") from error
         return self.end()
 
-    def end(self, number: int = signal.SIGTERM, patience: float = 10.0) -> int:
+    def end(self, number: int = signal.SIGTERM, timeout: float = 10.0) -> int:
         """Send the signal, wait, insist with SIGKILL; return the exit code."""
         if self._process.poll() is None:
             self._process.send_signal(number)
             try:
-                self._process.wait(patience)
+                self._process.wait(timeout)
             except subprocess.TimeoutExpired:
                 self._process.kill()
         code = self._process.wait()

@@ -41,7 +41,7 @@ def collector() -> Iterator[Collector]:
     """A collector on a port of its own."""
     kept = Collector()
 
-    class Reception(BaseHTTPRequestHandler):
+    class CollectorHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             kept.take(self.path, self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
@@ -51,7 +51,7 @@ def collector() -> Iterator[Collector]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), Reception)
+    server = ThreadingHTTPServer((LOOPBACK, 0), CollectorHandler)
     kept.address = f"http://{LOOPBACK}:{server.server_port}"
     with served(server):
         yield kept

@@ -24,7 +24,7 @@ from tests.support.http import ask
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0
+TIMEOUT = 120.0
 KEY = "vwk_readme_0123456789abcdefghijklmnopqrstuvwxyz"
 SERVICES = ("worker", "dev", "console", "ingress")
 # Commands of the reader's own that go on until they are ended, and the port where each is up.
@@ -109,7 +109,7 @@ class Terminal:
         written = [block.write(self.place) for block in blocks]
         if before is None or not any(file.is_relative_to(self.place / name) for name in WATCHED for file in written):
             return
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while "reloaded: " not in (news := log.read_text()[before:]):
             if "invalid; " in news or time.monotonic() > deadline:
                 raise Typed(f"dev did not take {', '.join(block.title for block in blocks)}:\n{news}")
@@ -123,7 +123,7 @@ class Terminal:
     def close(self) -> None:
         """End what was started."""
         for child in reversed(self._running.values()):
-            child.end(patience=PATIENCE)
+            child.end(timeout=TIMEOUT)
 
     # ---- running ---------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Terminal:
 
     def _start(self, command: str, line: str) -> None:
         if command in self._running:
-            self._running.pop(command).end(patience=PATIENCE)
+            self._running.pop(command).end(timeout=TIMEOUT)
         log = self.place / f"{command.replace(' ', '-')}.log"
         log.unlink(missing_ok=True)
         # The worker inside of dev would take the port that another worker is asked at.
@@ -157,7 +157,7 @@ class Terminal:
             last_signal=signal.SIGTERM,
         )
         self._running[command] = child
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not self._is_up(command):
             if child.code() is not None or time.monotonic() > deadline:
                 raise Typed(f"`{line}` did not come up:\n{log.read_text()[-4000:]}")
@@ -246,7 +246,7 @@ class Terminal:
         return found
 
     def _eventually(self, look: Callable[[], list[dict[str, Any]]], what: str) -> list[dict[str, Any]]:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not (found := look()):
             if time.monotonic() > deadline:
                 raise Typed(f"there was never {what}")

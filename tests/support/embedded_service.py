@@ -103,7 +103,7 @@ class Workshop:
     app: App
     engine: Engine
     steps: Steps
-    office: Resources
+    resources: Resources
     database: Database
     """The people's own way to the database: a worker that is cut off does not cut them off."""
 
@@ -130,7 +130,7 @@ class Workshop:
 
     async def ask(self, name: str) -> UUID:
         """Ask for a case; a worker starts it."""
-        entry = await self.office.router.invoke(VERB, {"name": name}, caller=Caller(TENANT, "ann"))
+        entry = await self.resources.router.invoke(VERB, {"name": name}, caller=Caller(TENANT, "ann"))
         return entry.entry_id
 
     async def send(self, name: str) -> None:
@@ -147,7 +147,7 @@ class Workshop:
 
     async def cancel(self, entry_id: UUID) -> None:
         """Ask for the end of an entry some time ago; a worker carries it out."""
-        await Cancellation(self.database, self.office.dispatches).cancel(
+        await Cancellation(self.database, self.resources.dispatches).cancel(
             entry_id, tenant_id=TENANT, by="ann", reason="a mistake"
         )
         await self.change("runbook_entry SET cancel_requested_at = now() - interval '1 minute'", entry_id)
@@ -191,12 +191,12 @@ async def workshop(dsn: str, worker_dsn: str | None = None, **given: Any) -> Asy
     common = {"engine": "embedded", "tenant": TENANT, "http_port": 0, "poll_wait": 1, "verb_connections": 4}
     settings = Settings.model_validate({"dsn": worker_dsn or dsn, **common, **given})
     own = Settings.model_validate({"dsn": dsn, **common, **given})
-    async with Database(dsn, size=4) as database, open_resources(own, registry) as office:
+    async with Database(dsn, size=4) as database, open_resources(own, registry) as resources:
         await database.execute("CREATE TABLE effect (name text NOT NULL)")
         await deploy(dsn, database, own.cluster(), registry)
         engine = choose_engine(settings)
         async with open_app(settings, registry, engine) as app:
-            yield Workshop(app, engine, steps, office, database)
+            yield Workshop(app, engine, steps, resources, database)
 
 
 async def deploy(dsn: str, database: Database, engine_id: str, registry: Registry) -> None:
@@ -204,6 +204,6 @@ async def deploy(dsn: str, database: Database, engine_id: str, registry: Registr
     woven = weave(model(), registry)
     async with EmbeddedEngine(Database(dsn, size=4), engine_id=engine_id, run_timers=False) as engine:
         (deployed,) = await engine.deploy([Resource("case.bpmn", woven.content)])
-    book = Deployments(database, engine_id=engine_id)
+    deployments = Deployments(database, engine_id=engine_id)
     digest = sha256(model()).digest()
-    await book.record(deployed, woven, resource="case.bpmn", authored_sha256=digest, by="tests")
+    await deployments.record(deployed, woven, resource="case.bpmn", authored_sha256=digest, by="tests")

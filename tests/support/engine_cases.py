@@ -53,13 +53,13 @@ async def begin_case(
 ) -> tuple[StoredEntry, int]:
     """Start an entry on the embedded engine, pinned in the commit that starts it."""
     await engine.deploy([Resource("p.bpmn", drawing.xml())])
-    book = await StoredEntry.open(database)
+    stored = await StoredEntry.open(database)
 
     async def pin(connection: Connection, begun: Sequence[Started]) -> None:
-        await Instances(database).pin_in(connection, {book.instance_uid: begun[0]})
+        await Instances(database).pin_in(connection, {stored.instance_uid: begun[0]})
 
     started = await engine.start_with([Start(drawing.process, variables)], pin)
-    return book, started[0].instance_key
+    return stored, started[0].instance_key
 
 
 async def take(engine: EmbeddedEngine, kind: str) -> Job:

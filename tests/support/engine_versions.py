@@ -21,7 +21,7 @@ _SOURCES = Path(__file__).with_name("java")
 _FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _COMPILER = "org.eclipse.jdt:ecj:3.43.0:jar"  # for runtimes that come without javac
 _RELEASE = "21"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class VersionEngine:
         ]
 
     def _await_ready(self, child: Child) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not self._is_ready():
             if child.code() is not None or time.monotonic() > deadline:
                 raise Broken(f"the {self._version.name} engine did not start; its log: {self.log}")

@@ -6,12 +6,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, patience: float = PATIENCE) -> T:
+async def eventually(look: Callable[[], Awaitable[T]], *, timeout: float = TIMEOUT) -> T:
     """The first answer of `look` that is not empty."""
-    async with asyncio.timeout(patience):
+    async with asyncio.timeout(timeout):
         while not (found := await look()):  # noqa: ASYNC110  # what is waited for happens in another process
             await asyncio.sleep(0.02)
         return found

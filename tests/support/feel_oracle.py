@@ -16,7 +16,7 @@ OLDEST = "1.18.0"
 NEWEST = "1.21.0"
 
 _SOURCE = Path(__file__).with_name("java") / "FeelOracle.java"
-_PATIENCE = 600
+_TIMEOUT = 600
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>verbworker</groupId><artifactId>feel-oracle</artifactId><version>1</version>
@@ -74,7 +74,7 @@ class FeelOracle:
             input="\n".join(lines),
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
         )
         verdicts = [_verdict(json.loads(line)) for line in done.stdout.splitlines()]
         if len(verdicts) != len(lines):
@@ -101,5 +101,5 @@ def _build(java: Java, version: str, into: Path) -> None:
         [java.compiler, "-d", into, "-cp", f"{into}/*", _SOURCE],
         check=True,
         capture_output=True,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )

@@ -1,4 +1,4 @@
-"""The hall where a test decides: entries stand at a gate, and the verb behind it says what it heard."""
+"""Gates where a test decides: entries wait there, and the verb behind reports the decision."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from tests.support.start_router import Counter, asking, counter
+from tests.support.start_router import StartSetup, asking, open_starts
 from verblint.contracts.contract import Argument, Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -34,7 +34,7 @@ class Paper(BaseModel):
     escalated: bool = False
 
 
-def hall_registry(domain: str = "hall", *, gate: Gate | None = None, declared: bool = True) -> Registry:
+def review_registry(domain: str = "hall", *, gate: Gate | None = None, declared: bool = True) -> Registry:
     """`<domain>.review`: a person decides, then `<domain>.after` writes down what it heard of it."""
     verbs = Registry()
 
@@ -76,10 +76,10 @@ class GateSetup:
     domain: str
     engine: Engine
     database: Database
-    desk: GateJobs
+    handler: GateJobs
     gates: Gates
     relay: GateRelay
-    counter: Counter
+    starts: StartSetup
 
     @property
     def without_engine(self) -> Gates:
@@ -88,8 +88,8 @@ class GateSetup:
 
     async def ask(self) -> UUID:
         """Have a paper reviewed; its entry."""
-        entry = await self.counter.router.invoke(f'({self.domain}.review :title "A")', caller=asking())
-        await self.counter.dispatcher.drain()
+        entry = await self.starts.router.invoke(f'({self.domain}.review :title "A")', caller=asking())
+        await self.starts.dispatcher.drain()
         return entry.entry_id
 
     async def task(self, *, timeout_ms: int = 300_000, wait_ms: int = 20_000) -> Job:
@@ -100,7 +100,7 @@ class GateSetup:
     async def parked(self) -> HumanGate:
         """An entry that stands at its gate."""
         entry_id = await self.ask()
-        await self.desk.serve(await self.task())
+        await self.handler.serve(await self.task())
         return await self.gate(entry_id)
 
     async def gate(self, entry_id: UUID) -> HumanGate:
@@ -117,11 +117,11 @@ class GateSetup:
 
     async def events(self, entry_id: UUID) -> list[Event]:
         """The same with everything."""
-        return await self.counter.runbook.events(entry_id)
+        return await self.starts.runbook.events(entry_id)
 
     async def status(self, entry_id: UUID) -> Status:
         """Where an entry stands."""
-        entry = await self.counter.runbook.entry(entry_id)
+        entry = await self.starts.runbook.entry(entry_id)
         assert entry is not None
         return entry.status
 
@@ -140,16 +140,14 @@ class GateSetup:
 async def opened(
     database: Database, engine: Engine, registry: Registry, *, domain: str = "hall", **options: Any
 ) -> AsyncIterator[GateSetup]:
-    """A hall; its relay and its desk work when the test says so."""
-    desk = GateJobs(registry, engine, database, **options)
-    async with counter(database, registry, engine) as desk_of_callers:
-        yield GateSetup(
-            domain, engine, database, desk, Gates(database, engine), GateRelay(database, engine), desk_of_callers
-        )
+    """Gates; their relay and their handler work when the test says so."""
+    handler = GateJobs(registry, engine, database, **options)
+    async with open_starts(database, registry, engine) as starts:
+        yield GateSetup(domain, engine, database, handler, Gates(database, engine), GateRelay(database, engine), starts)
 
 
 def memory() -> MemoryEngine:
-    """An engine in which the hall's process is a user task and the verb behind it."""
+    """An engine in which the process is a user task and the verb behind it."""
     engine = MemoryEngine("memory")
     engine.line("hall-review", [USER_TASK, "hall.after"])
     return engine

@@ -11,7 +11,7 @@ from tests.support.errors import Unavailable
 
 VERSION = "3.18.6"
 _SOURCE = Path(__file__).parent / "go" / "strict_manifests"
-_PATIENCE = 1500
+_TIMEOUT = 1500
 
 
 def find_helm() -> Path:
@@ -42,9 +42,9 @@ def _go(*words: str, cwd: Path | None = None, **settings: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
         )
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"Go could not build {words[-1]} in {_PATIENCE} s") from error
+        raise Unavailable(f"Go could not build {words[-1]} in {_TIMEOUT} s") from error
     if done.returncode:
         raise Unavailable(f"Go could not build {words[-1]}: {done.stderr.strip().splitlines()[-1:]}")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.job.frame import FrameState
-from verbworker.stores.jobs.histories import FrameEvent, History, Told
+from verbworker.stores.jobs.histories import FrameEvent, FrameReport, History
 
 ANN, BOB = UUID(int=1), UUID(int=2)
 BOOTS = {ANN: "ann (host a, pid 11)", BOB: "bob (host b, pid 22)"}
@@ -18,9 +18,9 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def make_told(**changes: Any) -> Told:
+def make_told(**changes: Any) -> FrameReport:
     """A frame of ann's that is finished: one delivery, one run, one answer."""
-    told = Told(
+    told = FrameReport(
         job_key=7,
         process_id="kyc",
         process_version=3,
@@ -64,7 +64,7 @@ def make_told(**changes: Any) -> Told:
     return replace(told, **changes)
 
 
-def unfinished(state: FrameState, **changes: Any) -> Told:
+def unfinished(state: FrameState, **changes: Any) -> FrameReport:
     """The same frame before it is finished."""
     before: dict[str, Any] = {"outcome": None, "output_bytes": None, "output_seal": None, "flags": {}, "acked_at": None}
     return make_told(state=state, **{**before, "ack_result": None, "popped_at": None, **changes})
@@ -77,6 +77,8 @@ def make_event(
     return FrameEvent(at(seconds), kind, epoch, owner, "", facts)
 
 
-def make_history(frame: Told | None = None, *events: FrameEvent, conflicts: tuple[datetime, ...] = ()) -> History:
+def make_history(
+    frame: FrameReport | None = None, *events: FrameEvent, conflicts: tuple[datetime, ...] = ()
+) -> History:
     """A history of ann and bob."""
     return History(frame or make_told(), events, conflicts, BOOTS)

@@ -66,7 +66,7 @@ class Answer:
     headers: Mapping[str, str]
 
 
-class Door:
+class IngressProcess:
     """A running ingress."""
 
     def __init__(self, child: Child, port: int, log: Path) -> None:
@@ -153,7 +153,7 @@ class SlowPost:
 
 
 @contextmanager
-def door(folder: Path, dsn: str, *options: str, **settings: str) -> Iterator[Door]:
+def ingress_process(folder: Path, dsn: str, *options: str, **settings: str) -> Iterator[IngressProcess]:
     """A running ingress of the application in a folder, ended in any case."""
     (port,) = free_ports(1)
     log = folder / f"ingress-{port}.log"
@@ -169,7 +169,7 @@ def door(folder: Path, dsn: str, *options: str, **settings: str) -> Iterator[Doo
         environment=environment(dsn, **{**given, **settings}),
         directory=folder,
     )
-    opened = Door(child, port, log)
+    opened = IngressProcess(child, port, log)
     try:
         wait_until(opened.is_ready, "the ingress never became ready")
         yield opened

@@ -88,12 +88,12 @@ def issuer() -> Iterator[Issuer]:
     """An issuer until the end of the block."""
     server = unserved()
     made = Issuer(f"http://{LOOPBACK}:{server.server_address[1]}")
-    server.RequestHandlerClass = _desk(made)
+    server.RequestHandlerClass = _handler(made)
     with served(server):
         yield made
 
 
-def _desk(made: Issuer) -> type[BaseHTTPRequestHandler]:
+def _handler(made: Issuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             parts = urlsplit(self.path)

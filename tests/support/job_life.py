@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.casebook import CaseSetup
+from tests.support.case_setup import CaseSetup
 from tests.support.ledger import Account
 from tests.support.models import fork
 from tests.support.rig import Rig

@@ -46,12 +46,12 @@ def serve() -> Iterator[Provider]:
     """A provider until the end of the block."""
     server = unserved()
     provider = Provider(f"http://{LOOPBACK}:{server.server_address[1]}/screenings")
-    server.RequestHandlerClass = _desk(provider)
+    server.RequestHandlerClass = _handler(provider)
     with served(server):
         yield provider
 
 
-def _desk(provider: Provider) -> type[BaseHTTPRequestHandler]:
+def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -25,7 +25,7 @@ from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message
 from verbworker.engine.protocol import Engine, Resource
 from verbworker.profile.verify.models import ModelLinter, open_linter, read_models
-from verbworker.runbook.event import Entry, Event, Kind, Open, Wait
+from verbworker.runbook.event import Entry, Event, Kind, OpenToken, Wait
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
@@ -38,7 +38,7 @@ from verbworker.work.starts.router import Caller
 
 TENANT = "bank"
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+TIMEOUT = 60.0
 PAPERS = (PASSPORT, EXTRACT)
 
 Found = TypeVar("Found")
@@ -52,12 +52,12 @@ class World:
     address: str
     settings: Settings
     database: Database
-    office: Resources
+    resources: Resources
     gates: Gates
     ingress: Ingress
     letters: DeadLetters
     provider: Provider
-    patience: float = PATIENCE
+    timeout: float = TIMEOUT
     rest_url: str | None = None
     profile: str = ""  # the linter's engine; its fixes are applied before the models are deployed
 
@@ -98,19 +98,19 @@ class World:
         prepared = prepare(models, lint, registry)
         assert prepared.ready, (prepared.report, prepared.refusals)
         async with self.new_engine() as engine:
-            desk = Deploy(engine, Deployments(self.database, engine_id=engine.engine_id))
+            deploy = Deploy(engine, Deployments(self.database, engine_id=engine.engine_id))
             for ready in prepared.ready:
-                await desk.deploy(ready, by="tests")
+                await deploy.deploy(ready, by="tests")
 
     async def ask(self, entity: str = "Allianz GmbH", **args: str) -> UUID:
         """Ask for a case, as a case worker does."""
         given = {"entity": entity, "case-type": "periodic-review", **args}
         caller = Caller(TENANT, "ann", request_key=uuid4().hex)
-        return (await self.office.router.invoke("kyc.open-case", given, caller=caller)).entry_id
+        return (await self.resources.router.invoke("kyc.open-case", given, caller=caller)).entry_id
 
     async def entry(self, entry_id: UUID) -> Entry:
         """The entry as it stands."""
-        found = await self.office.runbook.entry(entry_id)
+        found = await self.resources.runbook.entry(entry_id)
         assert found is not None
         return found
 
@@ -123,11 +123,11 @@ class World:
 
         return await self._patiently(entry_id, look)
 
-    async def waiting(self, entry_id: UUID, kind: Wait) -> Open:
+    async def waiting(self, entry_id: UUID, kind: Wait) -> OpenToken:
         """What the entry waits for, as soon as it waits for something of this kind."""
 
-        async def look() -> Open | None:
-            waits = await self.office.runbook.waits(entry_id)
+        async def look() -> OpenToken | None:
+            waits = await self.resources.runbook.waits(entry_id)
             return next((wait for wait in waits if wait.kind is kind), None)
 
         return await self._patiently(entry_id, look)
@@ -136,7 +136,7 @@ class World:
         """The first event of a kind, as soon as the runbook has it."""
 
         async def look() -> Event | None:
-            events = await self.office.runbook.events(entry_id)
+            events = await self.resources.runbook.events(entry_id)
             return next((event for event in events if event.kind is kind), None)
 
         return await self._patiently(entry_id, look)
@@ -145,7 +145,7 @@ class World:
         """The event that tells of a step, as soon as it is done."""
 
         async def look() -> Event | None:
-            events = await self.office.runbook.events(entry_id)
+            events = await self.resources.runbook.events(entry_id)
             steps = (event for event in events if event.kind is Kind.STEP_COMPLETED)
             return next((event for event in steps if event.detail["verb"] == verb), None)
 
@@ -153,7 +153,7 @@ class World:
 
     async def events(self, entry_id: UUID) -> list[Event]:
         """Everything the runbook tells of an entry."""
-        return await self.office.runbook.events(entry_id)
+        return await self.resources.runbook.events(entry_id)
 
     async def kinds(self, entry_id: UUID) -> list[str]:
         """The kinds of its events, in order."""
@@ -243,10 +243,10 @@ class World:
 
     async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:
-            found = await eventually(look, patience=self.patience)
+            found = await eventually(look, timeout=self.timeout)
         except TimeoutError:
             story = [(event.kind.value, event.detail) for event in await self.events(entry_id)]
-            waits = await self.office.runbook.waits(entry_id)
+            waits = await self.resources.runbook.waits(entry_id)
             raise AssertionError(f"it did not come; {story}; it waits for {waits}") from None
         assert found is not None
         return found
@@ -258,7 +258,7 @@ async def opened_world(
     address: str,
     provider: Provider,
     *,
-    patience: float = PATIENCE,
+    timeout: float = TIMEOUT,
     rest_url: str | None = None,
     profile: str = "",
     **settings: Any,
@@ -269,11 +269,11 @@ async def opened_world(
     """
     given = {"engine_id": f"kyc-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0, "poll_wait": 1, **settings}
     settled = Settings.model_validate({"dsn": dsn, **given})
-    async with Database(dsn, size=4) as database, open_resources(settled, registry) as office:
+    async with Database(dsn, size=4) as database, open_resources(settled, registry) as resources:
         await database.execute(TABLES.read_text())
         letters = DeadLetters(database)
         ingress = Ingress(Inbox(database, engine_id=settled.cluster(), owner=uuid4()), letters)
-        parts = database, office, Gates(database), ingress, letters, provider, patience, rest_url, profile
+        parts = database, resources, Gates(database), ingress, letters, provider, timeout, rest_url, profile
         world = World(dsn, address, settled, *parts)
         await world.deploy()
         try:

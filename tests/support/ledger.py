@@ -4,8 +4,8 @@ import asyncio
 
 from pydantic import BaseModel
 
+from tests.support.flags import flag_contract
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
@@ -121,5 +121,5 @@ def ledger_workflow(verbs: Registry, domain: str) -> WorkflowVerb:
         process=f"{domain}-settle",
         schema=f"{domain}.settle/v1",
         sub_verbs=tuple(verb.name for verb in verbs),
-        flag_contract=FlagContract.of([Flag("orch_booked", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_booked", FlagType.BOOLEAN, False)),
     )

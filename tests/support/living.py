@@ -32,7 +32,7 @@ def _dev_with_kyc(folder: Path, found: Trail, url: str) -> Iterator[DevSession]:
     try:
         yield DevSession(child, log, folder, data)
     finally:
-        child.end(signal.SIGINT, patience=60)
+        child.end(signal.SIGINT, timeout=60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -50,9 +51,14 @@ class Loss:
     job_type: str = ""
     retried_by: str = ""  # the name of the call that repeats it, where that is another
     land: Send | None = None  # has the original reach the engine
-    is_lost: bool = False
+    lost_at: datetime | None = None
     has_landed: bool = False
     retries: int = 0
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the call was made and its answer lost."""
+        return self.lost_at is not None
 
 
 @dataclass(slots=True)
@@ -101,7 +107,7 @@ class Losses:
         loss = self.loss
         if loss is None or loss.is_lost or not self._is_meant(loss, call, job_key):
             return None
-        loss.is_lost = True
+        loss.lost_at = datetime.now(UTC)
         return loss
 
     def _is_meant(self, loss: Loss, call: str, job_key: int | None) -> bool:

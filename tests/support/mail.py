@@ -19,7 +19,7 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
-from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
+from verbworker.stores.messages.inbox import ClaimedMessage, Inbox, Receipt
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import ImmediateDelivery, Ingress
@@ -92,7 +92,7 @@ class InboxSetup:
     letters: DeadLetters
     message_delivery: MessageDelivery
     ingress: Ingress
-    counter: ImmediateDelivery
+    immediate: ImmediateDelivery
     runbook: Runbook
 
     async def case(self, key: str = KEY, *, tenant: str = TENANT, verb: str = VERB) -> Case:
@@ -139,7 +139,7 @@ class InboxSetup:
         if over:
             await self.database.execute("UPDATE verbworker.inbox_message SET expires_at = clock_timestamp()")
 
-    async def claim(self) -> list[Claimed]:
+    async def claim(self) -> list[ClaimedMessage]:
         """Take what is due, as this mailroom's messenger does."""
         return await self.inbox.claim(16, claim_for=MINUTE)
 
@@ -174,8 +174,8 @@ async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[
         letters = DeadLetters(database)
         message_delivery = MessageDelivery(known, inbox, letters, engine)
         ingress = Ingress(inbox, letters, delivery=message_delivery)
-        counter = ImmediateDelivery(known, inbox, letters, engine)
-        yield InboxSetup(database, engine, inbox, letters, message_delivery, ingress, counter, Runbook(database))
+        immediate = ImmediateDelivery(known, inbox, letters, engine)
+        yield InboxSetup(database, engine, inbox, letters, message_delivery, ingress, immediate, Runbook(database))
 
 
 async def received(database: Database, instance_uid: UUID) -> list[ReceivedMessage]:

@@ -9,7 +9,7 @@ from tests.support.errors import Unavailable
 from tests.support.java import find_java
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
-_PATIENCE = 1200
+_TIMEOUT = 1200
 
 
 def copy_artifact(coordinates: str, into: Path) -> None:
@@ -34,10 +34,10 @@ def _run(*arguments: str, what: str) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
         )
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"Maven could not fetch {what} in {_PATIENCE} s") from error
+        raise Unavailable(f"Maven could not fetch {what} in {_TIMEOUT} s") from error
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
         raise Unavailable(f"Maven could not fetch {what}: {lines[0] if lines else done.returncode}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tests.support.casebook import CaseSetup
+from tests.support.case_setup import CaseSetup
 from tests.support.engine_versions import VersionEngine
 from tests.support.http import ask
 from tests.support.start_router import TENANT
@@ -65,14 +65,14 @@ class TaskList:
         ]
 
 
-async def at_gate(book: CaseSetup, draw: Any, **options: Any) -> HumanGate:
+async def at_gate(setup: CaseSetup, draw: Any, **options: Any) -> HumanGate:
     """A case that waits at its native task."""
-    entry_id = await book.start(draw, **options)
-    await book.serve(CREATING)
-    return await gate_of(book, entry_id)
+    entry_id = await setup.start(draw, **options)
+    await setup.serve(CREATING)
+    return await gate_of(setup, entry_id)
 
 
-async def gate_of(book: CaseSetup, entry_id: UUID) -> HumanGate:
+async def gate_of(setup: CaseSetup, entry_id: UUID) -> HumanGate:
     """The gate of an entry as it stands."""
-    (gate,) = await GateStore(book.database).gates(TENANT, entry_id=entry_id, closed=True)
+    (gate,) = await GateStore(setup.database).gates(TENANT, entry_id=entry_id, closed=True)
     return gate

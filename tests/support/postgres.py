@@ -22,7 +22,7 @@ from tests.support.errors import Broken, Unavailable
 from tests.support.ports import LOOPBACK, free_ports
 
 NOBODY = 65534
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 # Memory holds the data, so flushing costs next to nothing; and a worker refuses a server that does not flush.
 _SETTINGS = {
     "fsync": "on",
@@ -150,7 +150,7 @@ class Postgres:
     async def _await_ready(self, child: Child) -> None:
         import asyncpg
 
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while True:
             try:
                 await (await asyncpg.connect(self.dsn, timeout=5)).close()
@@ -182,7 +182,7 @@ class ForeignPostgres:
         raise Unavailable("VERBWORKER_TEST_DSN names a server that is not ours to crash")
 
 
-class Clerk:
+class AdminSession:
     """One session on a server, kept on a thread of its own: statements of ordinary code that need no new session."""
 
     def __init__(self, dsn: str) -> None:
@@ -226,7 +226,7 @@ class Template:
     def __init__(self, server_dsn: str) -> None:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         self._server = server_dsn
-        self._clerk = Clerk(server_dsn)
+        self._admin = AdminSession(server_dsn)
         self._name = f"vw_{worker}_{os.getpid()}"
         self._count = 0
 
@@ -234,7 +234,7 @@ class Template:
         """Create and migrate the template."""
         from verbworker.stores.migrations import migrate
 
-        self._clerk.execute(f'CREATE DATABASE "{self._name}"')
+        self._admin.execute(f'CREATE DATABASE "{self._name}"')
         run_apart(migrate(_with_database(self._server, self._name)))
 
     @contextlib.contextmanager
@@ -243,16 +243,16 @@ class Template:
         self._count += 1
         name = f"{self._name}_{self._count}_{uuid.uuid4().hex[:6]}"
         # Files in memory are copied faster than the write-ahead log is written.
-        self._clerk.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY file_copy')
+        self._admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY file_copy')
         try:
             yield _with_database(self._server, name)
         finally:
-            self._clerk.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            self._admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def drop(self) -> None:
         """Remove the template itself."""
-        self._clerk.execute(f'DROP DATABASE IF EXISTS "{self._name}" WITH (FORCE)')
-        self._clerk.close()
+        self._admin.execute(f'DROP DATABASE IF EXISTS "{self._name}" WITH (FORCE)')
+        self._admin.close()
 
 
 def _with_database(dsn: str, name: str) -> str:

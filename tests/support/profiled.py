@@ -5,10 +5,10 @@ from hashlib import sha256
 
 from pydantic import BaseModel
 
+from tests.support.flags import flag_contract
 from tests.support.rig import Rig
 from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -16,7 +16,7 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.job.job import Job
 from verbworker.model.weave import PARK, UNPARK, weave
 from verbworker.stores.deployments import Deployments
-from verbworker.work.starts.deploy import Deploy, Landed, Ready
+from verbworker.work.starts.deploy import Deploy, DeployedModel, ReadyModel
 
 KEY = "asking/${state.customer.id}/${step_instance_id}"
 DATA = {"customer": {"name": "Ada", "id": 7}, "note": "private", "rounds": 1}
@@ -72,20 +72,20 @@ class VerbRecorder:
     reference: str | None = "ref-1"
 
 
-def profiled_registry(domain: str, office: VerbRecorder, *, mode: str = "external") -> Registry:
+def profiled_registry(domain: str, recorder: VerbRecorder, *, mode: str = "external") -> Registry:
     """The verbs `<domain>.ask` and `<domain>.settle` and the workflow verb around them."""
     verbs = Registry()
 
     async def ask(question: Question, call: Call) -> Question:
         """Ask somebody outside."""
-        office.questions.append((question, call.idempotency_key, call.attempt))
-        if office.error is not None:
-            raise office.error
-        return question.model_copy(update={"reference": office.reference})
+        recorder.questions.append((question, call.idempotency_key, call.attempt))
+        if recorder.error is not None:
+            raise recorder.error
+        return question.model_copy(update={"reference": recorder.reference})
 
     async def settle(case: Settlement) -> Result[Settlement]:
         """Settle what was answered."""
-        office.settled.append(case)
+        recorder.settled.append(case)
         left = case.model_copy(update={"rounds": case.rounds - 1})
         return Result(left, flags={"orch_again": left.rounds > 0})
 
@@ -99,7 +99,7 @@ def profiled_registry(domain: str, office: VerbRecorder, *, mode: str = "externa
         sub_verbs=(f"{domain}.ask", f"{domain}.settle"),
         correlation={"corr_answer": "${state.asked.reference}"},
         messages={f"{domain}.answered": "corr_answer"},
-        flag_contract=FlagContract.of([Flag("orch_again", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_again", FlagType.BOOLEAN, False)),
         policy="patient",
     )
     return verbs.declare(workflow, policies=[PATIENT]).check()
@@ -144,11 +144,11 @@ def _task(name: str, kind: str, more: str, mapping: str) -> str:
     </extensionElements></serviceTask>"""
 
 
-async def deployed(rig: Rig, content: bytes) -> Landed:
+async def deployed(rig: Rig, content: bytes) -> DeployedModel:
     """Weave a model and bring it to the rig's engine, as `verbworker deploy` does."""
-    ready = Ready(weave(content, rig.registry), "process.bpmn", sha256(content).digest())
-    desk = Deploy(rig.engine, Deployments(rig.database, engine_id=rig.engine.engine_id))
-    return await desk.deploy(ready, by="tests")
+    ready = ReadyModel(weave(content, rig.registry), "process.bpmn", sha256(content).digest())
+    deploy = Deploy(rig.engine, Deployments(rig.database, engine_id=rig.engine.engine_id))
+    return await deploy.deploy(ready, by="tests")
 
 
 async def at_the_wait(rig: Rig) -> Job:

@@ -16,7 +16,7 @@ from tests.support.children import Child, spawn
 from tests.support.cli_walk import shell_blocks
 from tests.support.command import Said, environment, verbworker
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 def _ours() -> dict[str, str]:
@@ -94,7 +94,7 @@ class Project:
         try:
             yield child
         finally:
-            code = child.end(patience=PATIENCE)
+            code = child.end(timeout=TIMEOUT)
         assert code == 0, self.log()
 
     def log(self) -> str:
@@ -103,7 +103,7 @@ class Project:
 
     def wait_for(self, name: str, child: Child) -> None:
         """Return when a file is there that something in the background writes."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not (self.folder / name).exists():
             assert child.code() is None, self.log()
             assert time.monotonic() < deadline, self.log()

@@ -1,6 +1,7 @@
 """What an 8.10 engine answered, word for word, and a gRPC server on loopback that answers the same."""
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _LATER: dict[str, dict[int, str]] = {
 }
 _LEASE_OF_JOB = 21
 _STREAMS = ("ActivateJobs", "StreamActivatedJobs")
+_PLAIN = ("Topology", "DeployResource", "CancelProcessInstance", "PublishMessage", "ResolveIncident")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class RecordedGateway:
             rpc: grpc.unary_stream_rpc_method_handler(partial(self._stream, rpc))
             if rpc in _STREAMS
             else grpc.unary_unary_rpc_method_handler(partial(self._answer, rpc))
-            for rpc in (*_LATER, "Topology")
+            for rpc in (*_LATER, *_PLAIN)
         }
         return grpc.method_handlers_generic_handler("gateway_protocol.Gateway", calls)
 
@@ -145,13 +147,21 @@ def job_message(job: Mapping[str, Any]) -> pb.ActivatedJob:
     return told
 
 
+def _repeated(values: Any) -> list[Any]:
+    """A list as the recording has it: files by name, with their content in base64."""
+    return [
+        {"name": value.name, "content": b64encode(value.content).decode()} if isinstance(value, pb.Resource) else value
+        for value in values
+    ]
+
+
 def _by_name(rpc: str, content: bytes) -> dict[str, Any]:
     """A request as the recording names its fields: those that were set, keys and times as text."""
     request = getattr(pb, f"{rpc}Request").FromString(content)
     found: dict[str, Any] = {}
     for descriptor, value in request.ListFields():
         is_long = descriptor.type == descriptor.TYPE_INT64
-        found[descriptor.name] = str(value) if is_long else list(value) if descriptor.is_repeated else value
+        found[descriptor.name] = str(value) if is_long else _repeated(value) if descriptor.is_repeated else value
     for one in UnknownFieldSet(request):
         data = one.data
         found[_LATER[rpc][one.field_number]] = data.decode() if isinstance(data, bytes) else bool(data)

@@ -29,16 +29,49 @@ class Exchange:
     content_type: str | None
     response: Any
     note: str | None = None
+    written: bytes = b""  # the answer as it stands in the recording, byte for byte
 
     @property
     def body(self) -> bytes:
-        """The recorded answer as bytes."""
-        return b"" if self.response is None else json.dumps(self.response).encode()
+        """The answer as the server wrote it: the recording is indented, and Camunda's JSON is not."""
+        return b"" if self.response is None else wire_json(self.response)
+
+
+def wire_json(value: object) -> bytes:
+    """JSON as clients and servers send it: without blanks, in the order of the value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def recorded() -> list[Exchange]:
     """Every exchange in the order it was recorded."""
-    return [Exchange(**one) for one in json.loads(RECORDING.read_bytes())]
+    return [_exchange(members) for members in _objects(RECORDING.read_text())]
+
+
+def _exchange(members: Mapping[str, tuple[Any, str]]) -> Exchange:
+    written = members["response"][1].encode() if members["response"][0] is not None else b""
+    return Exchange(**{name: value for name, (value, _) in members.items()}, written=written)
+
+
+def _objects(text: str) -> Iterator[dict[str, tuple[Any, str]]]:
+    """The objects of a JSON array: the value of each member, and its text as it is written there."""
+    scan, place = json.JSONDecoder().raw_decode, _skip(text, 1)
+    while text[place] == "{":
+        members: dict[str, tuple[Any, str]] = {}
+        while text[place] != "}":
+            name, place = scan(text, _skip(text, place + 1))
+            start = _skip(text, _skip(text, place) + 1)
+            value, place = scan(text, start)
+            members[name] = (value, text[start:place])
+            place = _skip(text, place)
+        yield members
+        place = _skip(text, place + 1)
+        place = _skip(text, place + 1) if text[place] == "," else place
+
+
+def _skip(text: str, place: int) -> int:
+    while text[place].isspace():
+        place += 1
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +85,13 @@ class Answer:
     delay_s: float = 0.0  # before the first byte
     drip_s: float = 0.0  # between single bytes of the body
     cut_after: int | None = None  # close the connection after this many bytes of the body
+    is_chunked: bool = False  # in pieces, without saying how much will come
     raw: bytes | None = None  # these bytes, and no HTTP at all
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether only a caller's own limit ends the wait for it."""
+        return bool(self.delay_s or self.drip_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +175,9 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
             self.send_response(said.status)
             if said.content_type is not None:
                 self.send_header("Content-Type", said.content_type)
-            if said.status != 204:
+            if said.is_chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            elif said.status != 204:
                 self.send_header("Content-Length", str(len(said.body)))
             for name, value in said.headers.items():
                 self.send_header(name, value)
@@ -152,6 +193,11 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
                     self.wfile.write(said.body[position : position + 1])
                     if told.gone.wait(said.drip_s):
                         return
+            elif said.is_chunked:
+                for position in range(0, len(said.body), 4096):
+                    piece = said.body[position : position + 4096]
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self.wfile.write(b"0\r\n\r\n")
             else:
                 self.wfile.write(said.body)
 

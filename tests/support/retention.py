@@ -64,35 +64,35 @@ class Past:
 
     async def case(self, *, ended: timedelta | None, key: int = 0, **changes: Any) -> StoredEntry:
         """A case that was carried out; it ended so long ago, or is open."""
-        book = await StoredEntry.open(self.database, **changes)
-        await book.start(key or uuid4().int % 10**12)
-        await book.park(book.token(element=uuid4().int % 10**12))
-        await self._append(book, Kind.PARKED, {"reason": "Waiting \\ \u00fcber 'it'\n", "n": 1e3})
+        stored = await StoredEntry.open(self.database, **changes)
+        await stored.start(key or uuid4().int % 10**12)
+        await stored.park(stored.token(element=uuid4().int % 10**12))
+        await self._append(stored, Kind.PARKED, {"reason": "Waiting \\ \u00fcber 'it'\n", "n": 1e3})
         if ended is not None:
-            await self.end(book, ended)
-        return book
+            await self.end(stored, ended)
+        return stored
 
-    async def end(self, book: StoredEntry, ago: timedelta) -> None:
+    async def end(self, stored: StoredEntry, ago: timedelta) -> None:
         """Have a case end, so long ago."""
-        await self._append(book, Kind.RESULT, {"result": "ok"})
+        await self._append(stored, Kind.RESULT, {"result": "ok"})
         for table in ("runbook_entry", "workflow_instance"):
             past = f"UPDATE verbworker.{table} SET ended_at = clock_timestamp() - $2::interval WHERE entry_id = $1"
-            await self.database.execute(past, book.entry_id, ago)
+            await self.database.execute(past, stored.entry_id, ago)
 
-    async def _append(self, book: StoredEntry, kind: Kind, detail: Mapping[str, object]) -> None:
+    async def _append(self, stored: StoredEntry, kind: Kind, detail: Mapping[str, object]) -> None:
         async with self.database.transaction() as connection:
-            await book.runbook.append_in(connection, book.entry_id, kind, once=kind.value, detail=detail)
+            await stored.runbook.append_in(connection, stored.entry_id, kind, once=kind.value, detail=detail)
 
     async def frame(
-        self, key: int, book: StoredEntry | None, *, state: str = "completed", acked: timedelta | None = None
+        self, key: int, stored: StoredEntry | None, *, state: str = "completed", acked: timedelta | None = None
     ) -> None:
         """A frame in the hot table."""
-        uid = None if book is None else book.instance_uid
+        uid = None if stored is None else stored.instance_uid
         await self.database.execute(FRAME, ENGINE, key, uid, uuid4(), state, acked)
 
-    async def archived(self, key: int, book: StoredEntry | None, *, acked: timedelta) -> None:
+    async def archived(self, key: int, stored: StoredEntry | None, *, acked: timedelta) -> None:
         """A frame in the archive."""
-        await self.frame(key, book, acked=acked)
+        await self.frame(key, stored, acked=acked)
         month = "SELECT verbworker.ensure_archive_month(clock_timestamp() - $1::interval)"
         await self.database.fetch(month, acked)
         await self.database.execute(ARCHIVE, key)

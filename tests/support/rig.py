@@ -27,7 +27,7 @@ from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 
-PATIENCE_MS = 20_000
+TIMEOUT_MS = 20_000
 IN_MEMORY = "memory"
 _MOST_OF_OTHERS = 100
 
@@ -138,7 +138,7 @@ class Rig:
     async def take(self, verb: str, *, limit: int = 1, timeout_ms: int = 60_000) -> list[Job]:
         """Activate jobs of a verb and leave them to the test."""
         ask = Ask(type=verb, worker="rig", timeout_ms=timeout_ms, variables=RESERVED)
-        return await self.engine.activate(ask, limit, PATIENCE_MS)
+        return await self.engine.activate(ask, limit, TIMEOUT_MS)
 
     async def heard(self, kind: str) -> Job:
         """One job of a listener. All processes of a broker have the same type: what other tests left is passed over."""

@@ -12,7 +12,7 @@ from tests.support.command import COMMAND, environment
 
 ROWS, COLUMNS = 40, 120
 ENTER, TAB, CTRL_C, CTRL_D = "\r", "\t", "\x03", "\x04"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _GLANCE = 0.05
 _PART = re.compile(
     r"\x1b\[(?P<numbers>[0-9;?]*)[ ]?(?P<command>[A-Za-z])"  # what moves, clears and colours
@@ -135,7 +135,7 @@ class Seat:
         self._look(is_waiting, f"never waited at {prompt!r}")
 
     def _look(self, holds: Callable[[], bool], complaint: str) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not holds():
             assert time.monotonic() < deadline, f"{complaint}:\n{self.screen.text}"
             assert self._glance() or holds(), f"it ended and {complaint}:\n{self.screen.text}"
@@ -152,7 +152,7 @@ class Seat:
 
     def exit_code(self) -> int:
         """Look until it has ended, and say how."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while self._glance():
             assert time.monotonic() < deadline, f"it never ended:\n{self.screen.text}"
         self._child.wait()
@@ -171,7 +171,7 @@ def seated(*arguments: str, directory: Path, state: Path, dsn: str, **settings: 
         cwd=str(directory),
         dimensions=(ROWS, COLUMNS),
         encoding="utf-8",
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
     child.delaybeforesend = None
     try:

@@ -131,4 +131,4 @@ def dev_session(
     try:
         yield DevSession(child, log, folder, data)
     finally:
-        child.end(signal.SIGINT, patience=60)
+        child.end(signal.SIGINT, timeout=60)

@@ -23,7 +23,7 @@ from verbworker.stores.database import Database
 
 ENGINE_ID = "shop-cluster"
 ITEM = "a-secret-diamond"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 _MODULE = '''
 import asyncio
@@ -160,7 +160,7 @@ class WorkerProcess:
 
     def end(self) -> int:
         """Drain and return the exit code."""
-        return self._child.end(signal.SIGTERM, patience=_PATIENCE)
+        return self._child.end(signal.SIGTERM, timeout=_TIMEOUT)
 
     def _has_ended(self) -> bool:
         return self._child.code() is not None
@@ -186,7 +186,7 @@ def worker_process(shop: Shop, dsn: str, address: str, *options: str, **settings
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class Orders:
     """Where orders are placed: the engine and the database, open."""
 
     shop: Shop
@@ -199,16 +199,16 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(shop: Shop, dsn: str, address: str) -> AsyncIterator[Counter]:
+async def open_orders(shop: Shop, dsn: str, address: str) -> AsyncIterator[Orders]:
     """The shop's process, deployed, and the way to start it."""
     async with ZeebeEngine(connection_to(address), engine_id=ENGINE_ID) as engine, Database(dsn, size=2) as database:
         await engine.deploy([Resource(f"{shop.process}.bpmn", one_task(shop.process, shop.verb))])
-        yield Counter(shop, engine, database)
+        yield Orders(shop, engine, database)
 
 
 def wait_until(holds: Any, complaint: str) -> None:
     """Return when something holds; a minute is too long."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while not holds():
         assert time.monotonic() < deadline, complaint
         time.sleep(0.02)

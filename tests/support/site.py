@@ -188,14 +188,14 @@ def site(folder: Path, dsn: str, *options: str, directory: Path | None = None, *
 async def _parked(dsn: str, token: Mapping[str, Any], request: Mapping[str, Any], element: int) -> HumanGate:
     given = {"gate": "review", "reason": "Awaiting reviewer", "job_key": element}
     async with Database(dsn, size=2) as database:
-        book = await StoredEntry.open(database, **request)
-        await book.start(element)
-        wait = book.token(element, Wait.HUMAN_GATE, **{**given, "instance_key": element, **token})
-        await book.park(wait)
-        await book.runbook.append(
-            book.entry_id, Kind.PARKED, once=f"parked:{element}", detail={"wait": "human_gate", "reason": wait.reason}
+        stored = await StoredEntry.open(database, **request)
+        await stored.start(element)
+        wait = stored.token(element, Wait.HUMAN_GATE, **{**given, "instance_key": element, **token})
+        await stored.park(wait)
+        await stored.runbook.append(
+            stored.entry_id, Kind.PARKED, once=f"parked:{element}", detail={"wait": "human_gate", "reason": wait.reason}
         )
-        (gate,) = await Gates(database).list(TENANT, entry_id=book.entry_id)
+        (gate,) = await Gates(database).list(TENANT, entry_id=stored.entry_id)
         return gate
 
 

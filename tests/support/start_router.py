@@ -1,4 +1,4 @@
-"""The counter where a test asks for verbs: a router and a dispatcher over one database, one broker and one rig."""
+"""Starts of verbs: a router and a dispatcher over one database, one broker and one rig."""
 
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ def asking(request_key: str | None = None, *, tenant: str = TENANT) -> Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class StartSetup:
     """Everything a caller touches."""
 
     router: Router
@@ -39,10 +39,10 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(
+async def open_starts(
     database: Database, registry: Registry, engine: Engine, *, ring: KeyRing | None = None
-) -> AsyncIterator[Counter]:
-    """A counter; its dispatcher works when the test says so."""
+) -> AsyncIterator[StartSetup]:
+    """A router; its dispatcher works when the test says so."""
     owner, threads = uuid4(), ThreadPoolExecutor(2)
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(database), engine)
@@ -51,13 +51,13 @@ async def counter(
         registry, database, dispatches, direct, engine_id=engine.engine_id, ring=ring, dispatcher=dispatcher
     )
     try:
-        yield Counter(router, dispatcher, dispatches, Runbook(database), database)
+        yield StartSetup(router, dispatcher, dispatches, Runbook(database), database)
     finally:
         threads.shutdown(wait=False)
 
 
 @asynccontextmanager
-async def beside(rig: Rig) -> AsyncIterator[Counter]:
-    """A counter on the same database and engine as a rig."""
-    async with counter(rig.database, rig.registry, rig.engine) as opened:
+async def beside(rig: Rig) -> AsyncIterator[StartSetup]:
+    """A router on the same database and engine as a rig."""
+    async with open_starts(rig.database, rig.registry, rig.engine) as opened:
         yield opened

@@ -48,13 +48,13 @@ def sweeper(database: Database, engine: Engine) -> Sweep:
 async def serving(
     database: Database, engine: Engine, **options: timedelta
 ) -> AsyncIterator[tuple[Serving, Deliveries]]:
-    """What a worker has around its desks, with its writer running."""
+    """What a worker has around its handlers, with its writer running."""
     deliveries = Deliveries(database, engine_id=engine.engine_id, owner=uuid4(), **options)
-    returns = JobResults(engine, Frames(database, engine_id=engine.engine_id, owner=uuid4()), patience=timedelta(0))
+    returns = JobResults(engine, Frames(database, engine_id=engine.engine_id, owner=uuid4()), timeout=timedelta(0))
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(deliveries.run())
         try:
-            yield Serving(deliveries, returns.unbegun), deliveries
+            yield Serving(deliveries, returns.give_back_without_claim), deliveries
         finally:
             running.cancel()
 

@@ -12,7 +12,7 @@ from tests.support.cache import cached
 from tests.support.errors import Broken
 
 PACKAGE = "@bpmn-io/element-templates-validator"
-_PATIENCE = 120
+_TIMEOUT = 120
 _SCRIPT = """
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -35,7 +35,7 @@ def judge(templates: list[dict[str, Any]]) -> dict[str, Any]:
 
     def install(folder: Path) -> None:
         command = [npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(folder), PACKAGE]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
         if done.returncode != 0:
             pytest.skip(f"npm could not fetch {PACKAGE} by name: {done.stderr.strip()[:200]}")
 
@@ -45,7 +45,7 @@ def judge(templates: list[dict[str, Any]]) -> dict[str, Any]:
         input=json.dumps(templates),
         capture_output=True,
         text=True,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
     if done.returncode != 0:
         raise Broken(f"the validator did not run: {done.stderr.strip()[:500]}")

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tests.support.flags import flag_contract
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -78,7 +78,7 @@ def trip_registry(agency: Agency, domain: str = "trip", **changes: Any) -> Regis
         "schema": f"{domain}.arrange/v1",
         "sub_verbs": (*(f"{domain}.book-{place}" for place in PLACES), f"{domain}.depart"),
         "compensation": {f"{domain}.book-{place}": f"{domain}.cancel-{place}" for place in PLACES},
-        "flag_contract": FlagContract.of([Flag("orch_booked", FlagType.INTEGER, 0)]),
+        "flag_contract": flag_contract(Flag("orch_booked", FlagType.INTEGER, 0)),
         "policy": "quick",
     }
     return verbs.declare(WorkflowVerb(**(given | changes)), policies=[policy])

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from tests.support.start_router import asking, counter
+from tests.support.start_router import asking, open_starts
 from tests.support.trip import DEEDS, PLACES, TABLE
 from verblint.names import COMPENSATE
 from verbworker.background.poll_loop import run_all
@@ -48,15 +48,15 @@ RECORDS = "SELECT verb, state, record_id FROM verbworker.compensation_record ORD
 
 @dataclass(slots=True)
 class Undoer:
-    """One worker boot: an executor for verbs and a desk for undoing."""
+    """One worker boot: an executor for verbs and a handler for undoing."""
 
     executor: Executor
-    desk: CompensationJobs
+    compensation: CompensationJobs
     frames: Frames
     leases: Leases
 
 
-class House:
+class CompensationSetup:
     """The place where trips are arranged and undone."""
 
     def __init__(self, registry: Registry, database: Database, tasks: asyncio.TaskGroup, ring: KeyRing | None) -> None:
@@ -79,7 +79,7 @@ class House:
         executor = Executor(self.registry, self.engine, frames, pools, leases, verb_run, ring=self.ring)
         dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
         identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
-        desk = CompensationJobs(
+        compensation = CompensationJobs(
             *(self.registry, self.engine, pools, verb_run),
             owner=owner,
             lease=lease,
@@ -88,9 +88,9 @@ class House:
             identity=identity,
         )
         if not alone:
-            return Undoer(executor, desk, frames, leases)
-        self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(run_all(desk.services))]
-        return Undoer(executor, desk, frames, leases)
+            return Undoer(executor, compensation, frames, leases)
+        self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(run_all(compensation.services))]
+        return Undoer(executor, compensation, frames, leases)
 
     @asynccontextmanager
     async def working(
@@ -102,8 +102,8 @@ class House:
         relay, reaper = Relay(me.frames, JobResults(self.engine, me.frames)), Archiver(me.frames)
         worker = Worker(
             *(self.registry, self.engine, me.frames, me.executor, me.leases, relay, reaper, pace),
-            handlers=[me.desk],
-            services=me.desk.services,
+            handlers=[me.compensation],
+            services=me.compensation.services,
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.run(stop))
@@ -114,7 +114,7 @@ class House:
         """Start a case whose process is this line; the key of its instance."""
         (workflow,) = self.registry.workflows.values()
         self.engine.line(workflow.process, line)
-        async with counter(self.database, self.registry, self.engine, ring=self.ring) as opened:
+        async with open_starts(self.database, self.registry, self.engine, ring=self.ring) as opened:
             entry = await opened.router.invoke(workflow.name, {}, caller=asking())
             await opened.dispatcher.drain()
         self.entry_id = entry.entry_id
@@ -146,7 +146,7 @@ class House:
     async def undo(self) -> Job:
         """Take the compensate job and serve it."""
         job = await self.take(COMPENSATE)
-        await self.worker.desk.serve(job)
+        await self.worker.compensation.serve(job)
         return job
 
     async def crash(self, strike: Callable[[Point], bool]) -> bool:
@@ -159,7 +159,7 @@ class House:
 
         failpoint.arm(reached)
         try:
-            await self.worker.desk.serve(job)
+            await self.worker.compensation.serve(job)
         except Crash:
             self.worker = self.boot()
             await self.forget_leases()
@@ -221,11 +221,13 @@ class House:
 
 
 @asynccontextmanager
-async def house(dsn: str, registry: Registry, *, ring: KeyRing | None = None) -> AsyncIterator[House]:
-    """A house on a migrated database."""
+async def open_compensation(
+    dsn: str, registry: Registry, *, ring: KeyRing | None = None
+) -> AsyncIterator[CompensationSetup]:
+    """Compensation on a migrated database."""
     async with Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         await database.execute(TABLE)
-        opened = House(registry.check(), database, tasks, ring)
+        opened = CompensationSetup(registry.check(), database, tasks, ring)
         try:
             yield opened
         finally:

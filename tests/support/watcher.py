@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 
 
 def watch() -> None:
@@ -46,7 +46,7 @@ def _remove(place: str) -> None:
 
 def _end(processes: dict[int, int]) -> None:
     left = {pid for pid, number in processes.items() if _send(pid, number)}
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while left and time.monotonic() < deadline:
         time.sleep(0.02)
         left = {pid for pid in left if _send(pid, 0)}

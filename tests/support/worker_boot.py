@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.flags import flag_contract
 from tests.support.ledger import Account
 from tests.support.start import Begun, begin
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
@@ -161,7 +161,7 @@ def one_verb(function: Callable[..., Any], *, policy: Policy = QUICK, **options:
         schema="desk.run/v1",
         sub_verbs=(VERB, OTHER),
         policies={VERB: policy.name},
-        flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
+        flag_contract=flag_contract(Flag("orch_done", FlagType.BOOLEAN, False)),
     )
     return verbs.declare(workflow, policies=[policy]).check()
 
@@ -182,7 +182,7 @@ async def opened(
     verbs_dsn: str | None = None,
     lease: timedelta = timedelta(seconds=30),
 ) -> AsyncIterator[LooplessWorker]:
-    """A desk on a migrated database; a second one with the same engine is a rival worker."""
+    """A worker on a migrated database; a second one with the same engine is a rival worker."""
     used = engine or ToldEngine()
     with ThreadPoolExecutor(4) as threads:
         async with (
@@ -193,7 +193,7 @@ async def opened(
             frames = frames_type(database, engine_id=used.engine_id, owner=uuid4(), lease=lease)
             writing = tasks.create_task(frames.run())
             leases = Leases(frames, used, engine_timeout_ms=60_000)
-            returns = JobResults(used, frames, patience=timedelta(0))
+            returns = JobResults(used, frames, timeout=timedelta(0))
             executor = Executor(registry, used, frames, Databases(database, verbs), leases, VerbRun(threads))
             try:
                 yield LooplessWorker(registry, used, database, frames, leases, returns, executor)

@@ -23,7 +23,7 @@ from tests.support.zeebe_home import VERSION, class_path, start_cache, zeebe_hom
 # One compiler tier and the plainest collector: starting is most of what a test broker does. Deep stacks: a gateway
 # that overflows one while it reads a nested variable shuts its whole broker down.
 FAST_START = ("-Xmx256m", "-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 _TRAINING_PATIENCE = 240.0
 
 
@@ -158,12 +158,12 @@ class Broker:
         self._await_ready(self._child)
 
     def _await_ready(self, child: Child) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not self._is_ready():
             if child.code() is not None:
                 raise Broken(f"the Zeebe broker ended with {child.code()} on start; its log: {self.log}")
             if time.monotonic() > deadline:
-                raise Broken(f"the Zeebe broker was not ready in {_PATIENCE:.0f} s; its log: {self.log}")
+                raise Broken(f"the Zeebe broker was not ready in {_TIMEOUT:.0f} s; its log: {self.log}")
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:
@@ -235,7 +235,7 @@ def _train(java: Java, home: Path, flags: Sequence[str], file: Path) -> None:
         broker._launch(java, home, [f"-XX:AOTCacheOutput={file}"])
         run_apart(_exercise(broker.address))
         # Java writes the cache after its last line of work: leave it the time.
-        broker._running().end(signal.SIGTERM, patience=_TRAINING_PATIENCE)
+        broker._running().end(signal.SIGTERM, timeout=_TRAINING_PATIENCE)
     finally:
         broker.stop()
 

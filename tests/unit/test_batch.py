@@ -216,7 +216,7 @@ async def test_stopping_while_rows_are_tried_alone_leaves_nobody_waiting() -> No
         writer.cancel()
         told = await everybody
 
-    assert [type(one) for one in told] == [StoreError, StoreUnavailable, StoreUnavailable]
+    assert [type(one).__name__ for one in told] == ["StoreError", "StoreUnavailable", "StoreUnavailable"]
 
 
 async def test_after_stopping_nothing_is_taken() -> None:

@@ -53,7 +53,7 @@ def data_of(completed: Completed) -> dict[str, Any]:
 
 
 @pytest.mark.req("JOB-12")
-def test_luggage_is_read_as_it_comes() -> None:
+def test_reserved_variables_are_read_as_they_come() -> None:
     reserved = JobVariables.of(make_job(variables=make_variables()))
 
     assert (reserved.instance_uid, reserved.entry_id, reserved.tenant_id) == (UID, ENTRY, "t1")
@@ -63,7 +63,7 @@ def test_luggage_is_read_as_it_comes() -> None:
 
 @pytest.mark.req("JOB-12")
 @pytest.mark.parametrize("odd", [None, 7, True, ["x"], {"a": 1}, "no uuid", "\ud800"])
-def test_luggage_that_is_odd_is_left_for_the_crossing_to_refuse(odd: object) -> None:
+def test_reserved_variables_that_are_odd_are_left_for_the_boundary_to_refuse(odd: object) -> None:
     names = (PAYLOAD, PAYLOAD_HASH, INSTANCE_UID, ENTRY_ID, TENANT_ID)
     reserved = JobVariables.of(make_job(variables=dict.fromkeys(names, odd)))
 

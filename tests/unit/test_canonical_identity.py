@@ -1,5 +1,7 @@
 """The fast path of canonical JSON gives the bytes of the reference, over many random values."""
 
+import math
+import struct
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -71,6 +73,46 @@ def test_what_encode_writes_parse_reads_and_writes_again_alike() -> None:
         assert canonical(parse(written, limit=LIMIT, exact=True)) == written
 
 
+def doubles(chance: Random, count: int) -> list[float]:
+    """Finite doubles of every kind: random bits, subnormals, integral ones, and the corners of the shortest form."""
+    found: list[float] = []
+    while len(found) < count:
+        digits = chance.randrange(1, 10 ** chance.randrange(1, 18))
+        found += [
+            struct.unpack("<d", chance.randbytes(8))[0],
+            chance.randrange(1, 2**52) * 5e-324,
+            float(chance.randrange(-(10**6), 10**6)),
+            float(chance.randrange(-(10**22), 10**22)),
+            float(f"{digits}e{chance.randrange(-30, 25)}"),
+            math.nextafter(10.0 ** chance.randrange(-8, 23), chance.choice([0.0, math.inf])),
+            -0.0,
+        ]
+    return [number for number in found if math.isfinite(number)]
+
+
+@pytest.mark.req("PAY-06", "TST-08")
+@pytest.mark.parametrize("count", [20_000, 1_000_000])
+def test_doubles_come_out_as_the_reference_writes_them(count: int) -> None:
+    chance = Random(754)
+    tried = 0
+    while tried < count:
+        numbers = doubles(chance, 10_000)
+        tried += len(numbers)
+
+        assert canonical(numbers) == b"[" + b",".join(map(rfc8785.dumps, numbers)) + b"]"
+
+
+@pytest.mark.req("PAY-06")
+def test_keys_beyond_the_basic_plane_are_sorted_as_the_reference_sorts_them() -> None:
+    chance = Random(16)
+    letters = "az\u00e9\u20ac\ue000\uffff\U00010000\U0001f600\U0010ffff"
+    for _ in range(500):
+        keys = ["".join(chance.choices(letters, k=chance.randrange(1, 4))) for _ in range(chance.randrange(1, 9))]
+        value: Any = {key: [dict.fromkeys(keys, 1.0), chance.random()] for key in keys}
+
+        assert canonical(value) == rfc8785.dumps(value)
+
+
 def respelled(chance: Random, text: bytes) -> bytes:
     """The bytes with one small change: a byte gone, doubled or replaced, or a stretch said twice."""
     at, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
@@ -96,10 +138,11 @@ def verdict(read: Callable[[bytes], Any], content: bytes) -> bytes | str:
 
 
 @pytest.mark.req("PAY-06", "PAY-19")
-def test_the_quick_reader_decides_like_the_strict_one() -> None:
+def test_the_quick_reader_decides_like_the_strict_one(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Random(99)
     texts = [ours(hostile.document(chance)) or b"1" for _ in range(4_000)]
     contents = [respelled(chance, text) if chance.random() < 0.8 else text for text in texts]
+    monkeypatch.setattr(module, "_LARGE", 100)  # so that these short contents take both ways
 
     quick = [verdict(lambda content: parse(content, limit=LIMIT), content) for content in contents]
 

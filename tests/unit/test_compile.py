@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bpmn import document, process
 from verbs import registry
 from verbworker.contract.policy import Policy
 from verbworker.errors import ContractInvalid, Refused
@@ -237,3 +238,61 @@ def test_a_contract_is_part_of_it() -> None:
     other = replace(WORKFLOW, gates={})
 
     assert compile_model(MODEL.read_bytes(), [other], registry.policies).ir_digest != compiled().ir_digest
+
+
+def test_every_kind_of_event_says_what_it_is() -> None:
+    events = {
+        "error": '<errorEventDefinition errorRef="e"/>',
+        "escalation": '<escalationEventDefinition escalationRef="unknown"/>',
+        "signal": '<signalEventDefinition signalRef="s"/>',
+        "link": '<linkEventDefinition name="there"/>',
+        "compensates": "<compensateEventDefinition/>",
+        "terminates": "<terminateEventDefinition/>",
+        "timer": "<timerEventDefinition/>",
+        "event": "<cancelEventDefinition/>",
+    }
+    ends = "".join(f'<endEvent id="{name}">{inside}</endEvent>' for name, inside in events.items())
+    receive = '<receiveTask id="wait" messageRef="m"/><receiveTask id="unkeyed" messageRef="n"/>'
+    loop = "<multiInstanceLoopCharacteristics/>"
+    start = f'<startEvent id="begin" isInterrupting="false"/><manualTask id="each">{loop}</manualTask>'
+    declared = '<error id="e" name="E7"/><signal id="s" name="alarm"/><message id="m" name="answered"/>'
+    content = document(process(start, receive, ends, key=WORKFLOW.process), declared)
+    found = compile_model(content, [WORKFLOW], {})
+
+    said = {name: node(found, name)[name] for name in events}
+    assert said == {
+        "error": "E7",
+        "escalation": "unknown",
+        "signal": "alarm",
+        "link": "there",
+        "compensates": "",
+        "terminates": True,
+        "timer": {"kind": "", "when": ""},
+        "event": "cancelEventDefinition",
+    }
+    assert (node(found, "wait")["message"], node(found, "unkeyed")["message"]) == ("answered", "n")
+    assert node(found, "begin")["interrupting"] is False
+    assert node(found, "each")["multi_instance"] == "parallel"
+    assert found.ir["messages"] == [{"id": "m", "name": "answered"}]
+
+
+def test_a_key_without_a_template_of_its_own_has_the_contracts_and_names_the_jobs_before_it() -> None:
+    (key, template), *_ = WORKFLOW.correlation.items()
+    bound = '<extensionElements><zeebe:taskDefinition type="{0}"/>{1}</extensionElements>'
+    header = '<ameide:taskHeaders><ameide:header key="letter" value="short"/></ameide:taskHeaders>'
+    jobs = "".join(
+        f'<serviceTask id="{name}">{bound.format("kyc.check", header if name == "a" else "")}</serviceTask>'
+        for name in ("a", "b")
+    )
+    nodes = f'<startEvent id="begin"/><parallelGateway id="fork"/><parallelGateway id="join"/>{jobs}'
+    arrows = ("begin", "fork"), ("fork", "a"), ("fork", "b"), ("a", "join"), ("b", "join"), ("join", "wait")
+    flows = "".join(f'<sequenceFlow id="{a}_{b}" sourceRef="{a}" targetRef="{b}"/>' for a, b in arrows)
+    wait = '<receiveTask id="wait" messageRef="m"/>'
+    subscription = f'<extensionElements><zeebe:subscription correlationKey="={key}"/></extensionElements>'
+    message = f'<message id="m" name="answered">{subscription}</message>'
+    content = document(process(nodes, wait, flows, key=WORKFLOW.process), message)
+    found = compile_model(content, [replace(WORKFLOW, policy=None, policies={})], {})
+
+    assert found.ir["messages"] == [{"id": "m", "name": "answered", "key": key, "template": template}]
+    assert node(found, "a")["headers"] == {"letter": "short"}
+    assert [node(found, name).get("ripe_keys") for name in ("a", "b")] == [[key], [key]]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from verbworker.api.settings import IngressSettings
 from verbworker.app import settings as config
+from verbworker.console.settings import ConsoleSettings
 from verbworker.errors import ContractInvalid
 from verbworker.work.upkeep.retention import RULES
 
@@ -231,6 +233,14 @@ def test_a_mistyped_variable_is_told_with_the_nearest_setting() -> None:
         "VERBWORKER_ENGIN_TIMEOUT is not a setting and is ignored; did you mean VERBWORKER_ENGINE_TIMEOUT?",
         "VERBWORKER_ZZZ is not a setting and is ignored",
     ]
+
+
+def test_a_server_tells_the_mistyped_variables_of_its_own() -> None:
+    given = {"VERBWORKER_CONSOLE_PROT": "1", "VERBWORKER_CONSOLE_PORT": "1", "VERBWORKER_INGRESS_PROT": "1"}
+
+    words = "is not a setting and is ignored; did you mean VERBWORKER"
+    assert config.unknown_settings(given, ConsoleSettings) == [f"VERBWORKER_CONSOLE_PROT {words}_CONSOLE_PORT?"]
+    assert config.unknown_settings(given, IngressSettings) == [f"VERBWORKER_INGRESS_PROT {words}_INGRESS_PORT?"]
 
 
 def test_what_is_no_setting_of_a_worker_or_set_by_kubernetes_is_not_mistyped() -> None:

@@ -1,4 +1,4 @@
-"""The door of the console: every error is a page with one sentence, and a form counts only with its token."""
+"""Authentication of the console: every error is a page with one sentence, and a form counts only with its token."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -39,7 +39,7 @@ ANN = LoginSession.of("ann", "default", now=NOW, lasts=60)
 HOST = "127.0.0.1:8092"
 
 
-def make_door(*, is_open: bool = False) -> Authentication:
+def make_authentication(*, is_open: bool = False) -> Authentication:
     database = Database("postgresql://nobody@127.0.0.1:1/none", size=1)
     settings = Settings.model_validate({"dsn": "postgresql://nobody@127.0.0.1:1/none"})
     tools = PageTools(
@@ -107,7 +107,7 @@ async def name_of(_tools: PageTools, visit: PageVisit) -> Response:
     ],
 )
 async def test_every_error_is_a_page_with_one_sentence(error: Exception, status: int, sentence: str) -> None:
-    answer = await make_door().reading(failing(error))(request())
+    answer = await make_authentication().reading(failing(error))(request())
     text = bytes(answer.body).decode()
 
     assert (answer.status_code, f'<p id="sentence">{sentence}</p>' in text) == (status, True)
@@ -115,21 +115,25 @@ async def test_every_error_is_a_page_with_one_sentence(error: Exception, status:
 
 
 async def test_who_has_no_session_is_sent_to_the_login_with_where_they_wanted_to_go() -> None:
-    answer = await make_door().reading(name_of)(request(session=None))
-    late = await make_door().reading(name_of)(request(session=LoginSession.of("ann", "t", now=NOW - 60, lasts=60)))
+    answer = await make_authentication().reading(name_of)(request(session=None))
+    late = await make_authentication().reading(name_of)(
+        request(session=LoginSession.of("ann", "t", now=NOW - 60, lasts=60))
+    )
 
     assert [one.headers["location"] for one in (answer, late)] == ["/login?next=%2Fgates%3Fdone%3Ddecided"] * 2
 
 
 async def test_without_a_login_everybody_has_a_session_for_their_forms() -> None:
-    door = make_door(is_open=True)
-    first = await door.reading(name_of)(request(session=None))
+    authentication = make_authentication(is_open=True)
+    first = await authentication.reading(name_of)(request(session=None))
     cookie = first.headers["set-cookie"].partition("=")[2].partition(";")[0]
     session = SIGNER.session(cookie, now=NOW)
     assert session is not None
-    again = await door.reading(name_of)(request(session=session))
-    sent = await door.writing(name_of)(request("POST", session=session, form={"csrf": session.csrf, "word": "yes"}))
-    bare = await door.writing(name_of)(request("POST", session=None, form={"csrf": session.csrf}))
+    again = await authentication.reading(name_of)(request(session=session))
+    sent = await authentication.writing(name_of)(
+        request("POST", session=session, form={"csrf": session.csrf, "word": "yes"})
+    )
+    bare = await authentication.writing(name_of)(request("POST", session=None, form={"csrf": session.csrf}))
 
     assert session.tenant == "default"
     assert "set-cookie" not in again.headers
@@ -140,6 +144,6 @@ async def test_without_a_login_everybody_has_a_session_for_their_forms() -> None
 async def test_a_form_with_more_fields_than_any_of_ours_is_not_read() -> None:
     many = {f"field-{number}": "x" for number in range(100)}
     with pytest.raises(HTTPException, match="cannot be read") as refused:
-        await make_door().writing(name_of)(request("POST", form={**many, "csrf": ANN.csrf}))
+        await make_authentication().writing(name_of)(request("POST", form={**many, "csrf": ANN.csrf}))
 
     assert refused.value.status_code == 400

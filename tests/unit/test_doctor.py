@@ -7,8 +7,10 @@ import pytest
 
 from verbworker.app.selfcheck import greet
 from verbworker.app.settings import Settings
+from verbworker.doctor import checks as checks_module
+from verbworker.doctor import subject as subject_module
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, ok, unknown, warn, wrong
-from verbworker.doctor.checks import CHECKS, worst
+from verbworker.doctor.checks import CHECKS, run_checks, worst
 from verbworker.doctor.database import judge_clock
 from verbworker.doctor.engine import version
 from verbworker.doctor.subject import Subject
@@ -56,7 +58,7 @@ class OldEngine(InlineEngine):
 
 
 class PatientOf(Subject):
-    """A patient whose engine is at hand."""
+    """A subject whose engine answers."""
 
     def __init__(self, engine: OldEngine) -> None:
         super().__init__(Settings.model_validate({"engine_id": "old"}), app=None, models=())
@@ -156,3 +158,26 @@ def test_what_a_check_stands_on_is_looked_at_before() -> None:
         assert set(check.needs) <= set(seen), check.name
         assert check.fix
         seen.append(check.name)
+
+
+async def test_the_engines_client_is_loaded_before_the_first_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def choose(*_: object, **__: object) -> InlineEngine:
+        order.append("loaded")
+        return InlineEngine("here")
+
+    monkeypatch.setattr(subject_module, "choose_engine", choose)
+    monkeypatch.setattr(checks_module, "CHECKS", [check for check in CHECKS if check.name == "engine"])
+    async with Subject(Settings(engine="zeebe", engine_id="here"), app=None, models=()) as subject:
+        results = await run_checks(subject, timeout=30.0, tell=order.append)
+
+    assert order == ["loaded", "checking engine"]
+    assert [result.verdict for result in results] == ["ok"]
+
+
+async def test_an_engine_that_cannot_be_chosen_is_a_finding() -> None:
+    async with Subject(Settings(engine="zeebe"), app=None, models=()) as subject:
+        results = await run_checks(subject, timeout=30.0, tell=lambda _: None)
+
+    assert [result.check for result in results if result.verdict == "wrong"] == ["database", "engine id"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.kernel import INSTANCE, Game
 from tests.support.sound_models import Block, Sound, blocks, drawn
 from verbworker.engine.embedded.kernel import commands as told
-from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.kernel.commands import TargetMissing
 from verbworker.engine.embedded.kernel.state import State, Token
 from verbworker.engine.embedded.kernel.step import step
 
@@ -141,7 +141,7 @@ def test_a_command_that_comes_twice_changes_nothing(block: Block, seed: int) -> 
     ended = [told.CompleteJob(c.job) for c in walk.said if isinstance(c, told.CompleteJob)]
 
     for command in ended:
-        with pytest.raises(NothingThere):
+        with pytest.raises(TargetMissing):
             walk.game.tell(command)
 
     assert walk.game.state == before

@@ -7,11 +7,11 @@ import pytest
 from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
-from verbworker.engine.embedded.kernel.commands import Begin, NothingThere
+from verbworker.engine.embedded.kernel.commands import Begin, Resolve, TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
 from verbworker.engine.embedded.kernel.state import dump_state, load_state
 from verbworker.errors import CommandInvalid
-from verbworker.stores.embedded.tokens import Opening, new_instance
+from verbworker.stores.embedded.tokens import NewInstance, new_instance
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def test_a_job_is_completed_once() -> None:
     job = game.job("a")
     game.complete("a")
 
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.complete_key(job)
 
 
@@ -147,7 +147,7 @@ def test_a_timer_is_set_when_its_event_is_reached_and_fires_once() -> None:
     assert (wait.due, game.open_jobs()) == (NOON + timedelta(seconds=90), [])
     game.fire("wait")
     assert (game.open_jobs(), game.state.waits) == (["a"], {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.fire_key(wait.key)
 
 
@@ -194,7 +194,7 @@ def test_an_interrupting_boundary_event_ends_its_host() -> None:
     game.fire("late")
 
     assert (game.open_jobs(), game.state.waits) == (["hurry"], {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.complete_key(job)
     assert game.complete("hurry").ended == "completed"
 
@@ -386,7 +386,7 @@ def test_a_cancelled_instance_leaves_nothing_behind() -> None:
     game = Game(nested()).begin().cancel()
 
     assert (game.ended, game.state.tokens, game.state.jobs, game.state.waits) == ("terminated", {}, {}, {})
-    with pytest.raises(NothingThere):
+    with pytest.raises(TargetMissing):
         game.cancel()
 
 
@@ -431,7 +431,7 @@ def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:
 def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     # A turn holds what earlier commands did: were the state to move without its effects, a job would never be made.
     game = Game(line())
-    turn = InstanceStep(game.definition, new_instance(Opening(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    turn = InstanceStep(game.definition, new_instance(NewInstance(INSTANCE, 1, "p", 1, NOON), "<default>"))
     monkeypatch.setattr("verbworker.engine.embedded.instance_step.KEYS_EACH", 1)
     before = dump_state(turn.state)
 
@@ -440,3 +440,65 @@ def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.M
 
     assert dump_state(turn.state) == before
     assert turn.change.jobs == {}
+
+
+def test_a_model_that_moves_for_ever_is_stopped() -> None:
+    drawing = Drawing().start().gateway("exclusive", "x", "y").flow("begin", "x", "y", "x")
+
+    with pytest.raises(TargetMissing, match="moves for ever"):
+        Game(drawing).begin()
+
+
+def test_a_listener_cannot_throw_an_error() -> None:
+    drawing = Drawing().start().task("a", listeners=listeners(("start", "first"))).end().flow("begin", "a", "end")
+    game = Game(drawing).begin()
+
+    with pytest.raises(TargetMissing, match="throws no error"):
+        game.throw("first", "E")
+
+
+def test_an_incident_is_resolved_once() -> None:
+    game = Game(line()).begin().exhaust("a")
+    (incident,) = game.state.incidents
+    game.resolve()
+
+    with pytest.raises(TargetMissing, match="no such incident"):
+        game.tell(Resolve(incident))
+
+
+def test_a_message_at_the_edge_of_a_task_may_come_again_if_it_interrupts_nothing() -> None:
+    drawing = Drawing().start().task("a").boundary("edge", "a", message="news", interrupting=False).task("b").end()
+    drawing.flow("begin", "a", "end").flow("edge", "b", "end", id="")
+    game = Game(drawing).begin(corr_key="k").deliver("edge").deliver("edge")
+
+    assert game.open_jobs() == ["a", "b", "b"]
+
+
+def test_an_error_that_nothing_catches_is_an_incident_at_its_end_event() -> None:
+    drawing = Drawing().start().task("a").error_end("bad", "E7").flow("begin", "a", "bad")
+    game = Game(drawing).begin().complete("a")
+
+    (incident,) = game.state.incidents.values()
+    assert (incident.kind, incident.message) == ("UNHANDLED_ERROR_EVENT", "nothing catches the error 'E7'")
+
+
+def test_a_termination_ends_an_undo_under_way_with_the_event_that_asked_for_it() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork").task("a").compensated("a", "not_a").compensate("undo")
+    drawing.end().task("b").terminate_end("stop").flow("begin", "fork").flow("fork", "a", "undo", "end")
+    game = Game(drawing.flow("fork", "b", "stop")).begin().complete("a")
+    assert game.open_jobs() == ["b", "not_a"]
+
+    game.complete("b")
+
+    assert (game.ended, game.open_jobs(), game.state.tokens) == ("completed", [], {})
+
+
+def test_a_termination_forgets_incidents_and_half_joined_branches() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork", "join").task("a").task("b").task("c").terminate_end("stop")
+    drawing.end().flow("begin", "fork").flow("fork", "a", "join", "end").flow("fork", "b", "join")
+    game = Game(drawing.flow("fork", "c", "stop")).begin().complete("a").exhaust("b")
+    assert (len(game.state.incidents), len(game.state.arrivals)) == (1, 1)
+
+    game.complete("c")
+
+    assert (game.ended, game.state.incidents, game.state.arrivals) == ("completed", {}, {})

@@ -10,7 +10,8 @@ from types import ModuleType
 import asyncpg
 import pytest
 
-from verbworker.errors import StoreError
+from verbworker.contract.text import require_text
+from verbworker.errors import InvocationInvalid, StoreError
 from verbworker.job.error_place import RaisedError, locate_error
 
 SECRET = "iban DE89 3704"
@@ -105,3 +106,19 @@ def test_an_installed_application_is_its_authors_own(tmp_path: Path, monkeypatch
     finally:
         for name in ("claims.verbs", "claims"):
             sys.modules.pop(name)
+
+
+def test_errors_that_led_to_each_other_are_each_looked_at_once() -> None:
+    first, second = KeyError(SECRET), ValueError(SECRET)
+    first.__cause__, second.__cause__ = second, first
+
+    assert locate_error(first) == RaisedError("KeyError")
+
+
+def test_a_line_of_the_runtime_is_not_the_authors() -> None:
+    with pytest.raises(InvocationInvalid) as refused:
+        require_text("the reason", "", 1)
+    # Without this test's own line, only the runtime's is left.
+    ours = refused.value.with_traceback(refused.tb.tb_next)
+
+    assert locate_error(ours) == RaisedError("InvocationInvalid")

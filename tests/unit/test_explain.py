@@ -14,7 +14,7 @@ from tests.support.histories import ANN, BOB, at, make_event, make_history, make
 from verbworker.app.explain import StoryLine, explain, headline
 from verbworker.job.frame import FrameState, FrameStep
 from verbworker.stores import sql as _sql
-from verbworker.stores.jobs.histories import FrameEvent, History, Told
+from verbworker.stores.jobs.histories import FrameEvent, FrameReport, History
 
 LEFT: dict[str, Any] = {"from": str(ANN), "lease_until": at(5).isoformat()}
 A, B = "worker ann (host a, pid 11)", "worker bob (host b, pid 22)"
@@ -110,7 +110,7 @@ TABLE = {
 }
 
 
-def told(*events: FrameEvent, frame: Told | None = None, conflicts: tuple[datetime, ...] = ()) -> list[str]:
+def told(*events: FrameEvent, frame: FrameReport | None = None, conflicts: tuple[datetime, ...] = ()) -> list[str]:
     """The sentences of a story."""
     return [line.text for line in explain(make_history(frame, *events, conflicts=conflicts))]
 
@@ -222,7 +222,7 @@ NOW = {
 
 
 @pytest.mark.parametrize(("frame", "words"), NOW.values(), ids=NOW)
-def test_the_last_line_says_how_things_stand(frame: Told, words: str) -> None:
+def test_the_last_line_says_how_things_stand(frame: FrameReport, words: str) -> None:
     assert words in told(frame=frame)[-1]
 
 

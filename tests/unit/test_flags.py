@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
+from tests.support.flags import flag_contract
 from verblint.contracts.contract import Flag, FlagType
-from verbworker.contract.flags import FlagContract, check_correlation
-from verbworker.errors import ContractInvalid, PermanentContract
+from verblint.contracts.syntax import FLAG_NAME
+from verbworker.contract.flags import check_correlation
+from verbworker.errors import PermanentContract
 
-CONTRACT = FlagContract.of(
-    [
-        Flag("orch_docs_received", FlagType.BOOLEAN, False),
-        Flag("orch_rounds", FlagType.INTEGER, 0),
-        Flag("orch_due", FlagType.STRING, "P30D"),
-        Flag("orch_review", FlagType.ENUM, "pending", ("pending", "approved")),
-    ]
+CONTRACT = flag_contract(
+    Flag("orch_docs_received", FlagType.BOOLEAN, False),
+    Flag("orch_rounds", FlagType.INTEGER, 0),
+    Flag("orch_due", FlagType.STRING, "P30D"),
+    Flag("orch_review", FlagType.ENUM, "pending", ("pending", "approved")),
 )
 
 
@@ -78,10 +78,6 @@ def test_each_refusal_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        (("docs", FlagType.BOOLEAN, False), "is not a flag's name"),
-        (("orch.docs", FlagType.BOOLEAN, False), "is not a flag's name"),
-        (("orch_Docs", FlagType.BOOLEAN, False), "is not a flag's name"),
-        (("orch_docs_", FlagType.BOOLEAN, False), "is not a flag's name"),
         (("orch_a", FlagType.ENUM, "x"), "only an enum, has values"),
         (("orch_a", FlagType.STRING, "x", ("x",)), "only an enum, has values"),
         (("orch_a", FlagType.ENUM, "x", ("x", "x")), "listed twice"),
@@ -90,9 +86,17 @@ def test_each_refusal_can_be_read() -> None:
     ],
 )
 @pytest.mark.req("ORC-01", "ORC-06", "X-01")
-def test_a_flag_that_is_declared_wrongly_is_refused_at_once(flag: tuple[Any, ...], words: str) -> None:
-    with pytest.raises(ContractInvalid, match=words):
-        FlagContract.of([Flag(*flag)])
+def test_a_flag_that_is_declared_wrongly_is_refused(flag: tuple[Any, ...], words: str) -> None:
+    problem = Flag(*flag).find_problem()
+
+    assert problem is not None
+    assert words in problem[1]
+
+
+@pytest.mark.parametrize("name", ["docs", "orch.docs", "orch_Docs", "orch_docs_"])
+@pytest.mark.req("ORC-01", "ORC-06", "X-01")
+def test_a_flag_has_a_name_of_its_own_kind(name: str) -> None:
+    assert not FLAG_NAME.fits(name)
 
 
 @pytest.mark.req("X-30")

@@ -36,7 +36,7 @@ async def test_an_engine_that_is_too_busy_is_left_alone_for_longer_and_longer() 
     engine = BusyEngine(refusals=12)
     # Acknowledgements wait in memory until they are flushed, so nothing is asked of this database.
     frames = Frames(Database("postgresql://nobody@127.0.0.1/nothing", size=1), engine_id="e", owner=uuid4())
-    returned = await JobResults(engine, frames, patience=timedelta(hours=1)).verdict(1, Completed(b"{}", "sha256:0"))
+    returned = await JobResults(engine, frames, timeout=timedelta(hours=1)).verdict(1, Completed(b"{}", "sha256:0"))
     pauses = [after - before for before, after in zip(engine.asked_at, engine.asked_at[1:], strict=False)]
 
     assert returned

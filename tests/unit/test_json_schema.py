@@ -12,7 +12,7 @@ import yaml
 from tests.support.schema_validator import SchemaValidator
 from verblint.contracts.contract_files import ContractError, read_policies, read_verbs
 from verblint.contracts.field_texts import POLICY_TEXTS, VERB_TEXTS
-from verblint.contracts.json_schema import SCHEMAS, policy_schema, verb_schema
+from verblint.contracts.json_schema import FOLDER, SCHEMAS, policy_schema, schema_files, verb_schema
 
 ROOT = Path(__file__).parents[2]
 VERBS = SchemaValidator(verb_schema())
@@ -184,3 +184,10 @@ def test_every_field_is_explained() -> None:
     assert sorted(VERB_TEXTS.keys() - verbs - {"sub_verbs.*"}) == []
     assert sorted(set(paths(policy_schema())) - POLICY_TEXTS.keys()) == []
     assert sorted(POLICY_TEXTS.keys() - set(paths(policy_schema())) - {"policies.*"}) == []
+
+
+def test_a_project_keeps_every_schema_in_one_folder() -> None:
+    files = schema_files()
+
+    assert set(files) == {f"{FOLDER}/{name}" for name in SCHEMAS}
+    assert all(json.loads(text) for text in files.values())

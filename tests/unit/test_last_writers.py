@@ -113,3 +113,24 @@ def test_what_the_runtime_does_itself_is_no_verb() -> None:
     undo = job("undo", "verbworker.compensate")
 
     assert before(job("a"), undo, CATCH, flows("begin>a", "a>undo", "undo>wait")) == certain("a")
+
+
+def test_two_ways_through_one_place_are_walked_once() -> None:
+    parts = '<exclusiveGateway id="x"/><manualTask id="m1"/><manualTask id="m2"/><manualTask id="one"/>'
+    way = flows("begin>a", "a>one", "one>x", "x>m1", "x>m2", "m1>wait", "m2>wait")
+
+    assert before(job("a"), parts, CATCH, way) == certain("a")
+
+
+def test_an_end_that_sends_is_the_last_job_of_its_subprocess() -> None:
+    told = '<extensionElements><zeebe:taskDefinition type="x.tell"/></extensionElements><messageEventDefinition/>'
+    inside = f'<startEvent id="in"/>{job("b")}<endEvent id="told">{told}</endEvent>{flows("in>b", "b>told")}'
+
+    found = before(f'<subProcess id="sub">{inside}</subProcess>', CATCH, flows("begin>sub", "sub>wait"))
+    assert found == certain("told")
+
+
+def test_a_boundary_event_of_nothing_has_nothing_before_it() -> None:
+    lost = '<boundaryEvent id="wait" attachedToRef="gone"><messageEventDefinition messageRef="m"/></boundaryEvent>'
+
+    assert before(lost) == certain()

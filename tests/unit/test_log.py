@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from verbworker.app import logging as log
+from verbworker.background.outages import ENGINE, POSTGRES, Outage
 from verbworker.errors import StoreUnavailable
 
 SECRET = "s3cr3t-w0rd-of-some-length"
@@ -159,26 +160,69 @@ def test_people_get_the_trace_below_the_line() -> None:
     assert places[0].startswith("  at ")
 
 
+def service_waits(service: str, error: str) -> None:
+    said = {"service": service, "error": error, "reason": "refused", "failures": 1, "seconds": 0.0}
+    logging.getLogger("verbworker.work").warning("service is waiting", extra=said)
+
+
+def service_is_back(service: str) -> None:
+    said = {"service": service, "failures": 1, "seconds": 2.0}
+    logging.getLogger("verbworker.work").info("service is back", extra=said)
+
+
+def messages(stream: io.StringIO) -> list[str]:
+    return [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+
+
 def test_an_outage_is_one_sentence_however_many_services_and_jobs_wait() -> None:
     stream = io.StringIO()
     log.set_up(as_json=True, level="info", stream=stream)
     ours, theirs = logging.getLogger("verbworker.work"), logging.getLogger("asyncio")
     for service in ("sweep", "relay", "gates"):
-        said = {"service": service, "error": "StoreUnavailable", "reason": "refused", "failures": 1, "seconds": 0.0}
-        ours.warning("service is waiting", extra=said)
+        service_waits(service, "StoreUnavailable")
     ours.warning("database away, job given back", extra={"job_key": 7, "reason": "refused"})
     theirs.error("Future exception was never retrieved", exc_info=raised(ConnectionResetError("by peer")))
     for service in ("relay", "sweep", "gates"):
-        ours.info("service is back", extra={"service": service, "failures": 1, "seconds": 2.0})
-    ours.warning("service is waiting", extra={"service": "sweep", "error": "StoreReadOnly", "reason": "standby"})
+        POSTGRES.note_answer()
+        service_is_back(service)
+    service_waits("sweep", "StoreReadOnly")
 
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["message"] for line in lines] == [
-        "Postgres does not answer; work goes on when it does",
+    assert messages(stream) == [
+        "Postgres does not answer; work continues when it does",
         "Postgres answers again",
         "service is waiting",
     ]
-    assert (lines[0]["reason"], "service" in lines[0]) == ("refused", False)
+    first = json.loads(stream.getvalue().splitlines()[0])
+    assert (first["reason"], "service" in first) == ("refused", False)
+
+
+@pytest.mark.parametrize(
+    ("error", "outage", "name"),
+    [("EngineUnavailable", ENGINE, "The engine"), ("StoreUnavailable", POSTGRES, "Postgres")],
+)
+def test_an_outage_is_over_when_an_answer_came_and_not_when_a_service_had_nothing_to_ask(
+    error: str, outage: Outage, name: str
+) -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=True, level="info", stream=stream)
+    service_waits("starts", error)
+    service_is_back("starts")  # nothing was due any more
+    before = messages(stream)
+    outage.note_answer()
+    outage.note_answer()
+
+    assert before == [f"{name} does not answer; work continues when it does"]
+    assert messages(stream)[1:] == [f"{name} answers again"]
+
+
+def test_an_outage_that_comes_and_goes_is_not_a_line_for_each_time() -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=True, level="info", stream=stream)
+    for _ in range(20):
+        service_waits("starts", "StoreUnavailable")
+        POSTGRES.note_answer()
+
+    assert messages(stream) == ["Postgres does not answer; work continues when it does", "Postgres answers again"]
 
 
 def test_what_is_below_the_level_is_not_written() -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.support.mail import make_message
 from verbworker.contract.message import (
     Addressee,
-    Burial,
     Candidate,
     Message,
     Undeliverable,
+    UndeliverableCode,
     address,
     engine_message_id,
     read,
@@ -76,7 +76,7 @@ def test_field_names_are_exact_and_a_near_miss_is_told(name: str, meant: str) ->
     fields = {key: value for key, value in NEEDED.items() if key != meant}
     error = refused({**fields, name: "x"})
 
-    assert error.fields == {meant: "is missing", name: f"is no field of a message; did you mean {meant}?"}
+    assert error.fields == {meant: "is missing", name: f"is not a field of a message; did you mean {meant}?"}
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_the_hash_is_of_the_canonical_envelope() -> None:
 
     for payload in same:
         text = canonical(NEEDED)[:-1] + b',"payload":' + payload + b"}"
-        assert read(text).body_hash() == expected
+        assert read(text).body_hash == expected
 
 
 @pytest.mark.parametrize(
     "change", [{"payload": {"pages": 4}}, {"correlation_key": "case-2"}, {"entry_id": ENTRY}, {"causation_id": "m-0"}]
 )
 def test_every_field_counts_for_the_hash(change: dict[str, object]) -> None:
-    assert make_message(**change).body_hash() != make_message().body_hash()
+    assert make_message(**change).body_hash != make_message().body_hash
 
 
 def test_a_message_made_in_python_may_not_hold_what_json_cannot() -> None:
@@ -159,20 +159,22 @@ def test_while_nobody_has_the_key_somebody_may_still_come() -> None:
 
 
 def test_a_case_that_ended_will_not_come_back() -> None:
-    assert address([ENDED], tenant_id="acme") == Undeliverable(Burial.ENDED, "its case has ended", ENDED.entry_id)
+    assert address([ENDED], tenant_id="acme") == Undeliverable(
+        UndeliverableCode.ENDED, "its case has ended", ENDED.entry_id
+    )
 
 
 @pytest.mark.req("MSG-07", "X-13")
 def test_two_open_cases_with_the_key_are_too_many() -> None:
     found = address([OURS, replace(OURS, entry_id=uuid4())], tenant_id="acme")
 
-    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", None)
+    assert found == Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", None)
 
 
 def test_a_key_that_another_tenant_uses_too_reaches_nobody() -> None:
     found = address([OURS, FOREIGN], tenant_id="acme")
 
-    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", OURS.entry_id)
+    assert found == Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", OURS.entry_id)
 
 
 def test_another_tenants_case_is_never_an_addressee() -> None:
@@ -183,7 +185,7 @@ def test_a_message_that_names_another_entry_than_its_key_is_not_delivered() -> N
     found = address([OURS], tenant_id="acme", entry_id=uuid4())
 
     assert isinstance(found, Undeliverable)
-    assert found.code is Burial.MISMATCH
+    assert found.code is UndeliverableCode.MISMATCH
 
 
 def test_a_message_that_names_the_entry_of_its_key_is_delivered() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.models import line
 from verbs import registry
+from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Resource
 from verbworker.errors import Refused
 from verbworker.model.element_templates import SCHEMA, format_file, templates
@@ -33,3 +34,8 @@ def test_every_verb_gate_wait_and_timer_of_a_registry_has_one_template() -> None
     assert kinds >= {"verb", "gate", "wait"}
     assert {template["$schema"] for template in found} == {SCHEMA}
     assert json.loads(format_file(found)) == found
+
+
+def test_a_registry_without_compensation_has_no_template_for_it() -> None:
+    assert not [one for one in templates(Registry()) if str(one.get("description")).startswith("Undo")]
+    assert [one for one in templates(registry) if str(one.get("description")).startswith("Undo")]

@@ -139,7 +139,7 @@ def test_a_task_knows_its_call_only_while_it_runs() -> None:
 def test_only_dicts_with_names_are_answers() -> None:
     assert (variables_in("t", None), variables_in("t", {"a": 1})) == ({}, {"a": 1})
     for answer in (1, [("a", 1)], {1: 2}):
-        with pytest.raises(PermanentContract, match="a plain task answers a dict of variables or None"):
+        with pytest.raises(PermanentContract, match="a plain task returns a dict of variables or None"):
             variables_in("t", answer)
 
 

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Status, Wait
-from verbworker.runbook.progress import progress
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, Status, Wait
+from verbworker.runbook.progress import coarse_progress, progress
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 ENTRY = uuid4()
@@ -46,8 +46,8 @@ def step(element: str) -> Event:
     return event(Kind.STEP_COMPLETED, verb="kyc.check", element=element)
 
 
-def wait(reason: str) -> Open:
-    return Open(uuid4(), Wait.HUMAN_GATE, reason, NOW)
+def wait(reason: str) -> OpenToken:
+    return OpenToken(uuid4(), Wait.HUMAN_GATE, reason, NOW)
 
 
 @pytest.mark.req("EVT-13")
@@ -62,7 +62,7 @@ def wait(reason: str) -> Open:
     ],
 )
 def test_progress_is_one_word_for_who_wants_no_more(status: Status, word: str) -> None:
-    assert progress(entry(status), [], [], steps=5).coarse == word
+    assert coarse_progress(progress(entry(status), [], [], steps=5).status) == word
 
 
 @pytest.mark.req("EVT-12", "EVT-13", "EVT-18")

@@ -182,7 +182,7 @@ def test_what_is_not_async_needs_threads(function: Any, options: Any, needs: boo
     "name", ["", "check", "Kyc.check", "kyc.", ".check", "kyc..check", "kyc.-a", "kyc check", "k.1a"]
 )
 def test_a_bad_name_is_refused(name: str) -> None:
-    assert "is no verb name" in refusal(lambda: make_registry(name))
+    assert "is not a verb name" in refusal(lambda: make_registry(name))
 
 
 def test_the_runtimes_own_names_are_refused() -> None:

@@ -14,9 +14,9 @@ from tests.support.talking import make_shapes
 from verbworker import repl
 from verbworker.client.entry_view import FoundEntry
 from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord
-from verbworker.repl import formatting as telling
+from verbworker.repl import formatting
 from verbworker.repl.short_ids import ShortIds
-from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Stall, StallKind, Status, Wait
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, Stall, StallKind, Status, Wait
 from verbworker.runbook.progress import Progress
 from verbworker.stores.cases.gates import GateVerdict, HumanGate
 
@@ -63,6 +63,8 @@ def make_gate(entry_id: UUID, gate: str = "review", **changes: Any) -> GateRecor
         "job_key": 1,
         "user_task_key": None,
         "engine_assignee": None,
+        "claim_trouble": None,
+        "instance_key": 3,
         "element_instance_key": 2,
         "gate": gate,
         "reason": "Awaiting reviewer",
@@ -85,7 +87,7 @@ def make_event(kind: Kind, **detail: object) -> EventRecord:
 
 
 def make_found(entry: Entry, *, trouble: str | None = None, stalls: Sequence[Stall] = ()) -> EntryDetail:
-    waits = [Open(uuid4(), Wait.HUMAN_GATE, "Awaiting reviewer", NOW)]
+    waits = [OpenToken(uuid4(), Wait.HUMAN_GATE, "Awaiting reviewer", NOW)]
     far = Progress(entry.status, 3, 5, ("Awaiting reviewer",))
     return EntryDetail.with_waits(FoundEntry(entry, [], waits, far, trouble, list(stalls), []))
 
@@ -96,7 +98,7 @@ def test_an_entry_is_told_with_what_it_waits_for_and_who_decided() -> None:
 
     found = make_found(make_entry(outcome={"case": "C-1", "closed": False}))
 
-    said = telling.format_entry(found, [decided], ShortIds())
+    said = formatting.format_entry(found, [decided], ShortIds())
 
     assert said[:2] == ["1: Open a case for Acme", "  parked, 3 of 5, awaiting reviewer"]
     assert any(line.endswith(": Awaiting reviewer") for line in said)
@@ -108,14 +110,14 @@ def test_an_entry_is_told_with_what_it_waits_for_and_who_decided() -> None:
 def test_a_message_that_was_not_delivered_asks_for_a_person() -> None:
     failed = make_event(Kind.CORRELATION_FAILED, message_name="kyc.documents-received", reason="no instance waits")
 
-    said = telling.format_events([failed])
+    said = formatting.format_events([failed])
 
     assert said[0].endswith("Message delivery failed, manual resolution required: kyc.documents-received")
 
 
 @pytest.mark.req("NOT-02")
 def test_why_something_has_not_begun_is_left_to_operators() -> None:
-    said = telling.format_entry(
+    said = formatting.format_entry(
         make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), [], ShortIds()
     )
 
@@ -127,7 +129,7 @@ def test_why_something_stands_still_is_left_to_operators() -> None:
     stall = Stall(StallKind.JOB, NOW, "Zeebe 8.6.0 hands out no job of it", "restart the broker")
     event = make_event(Kind.STALLED, reason=stall.reason)
 
-    said = telling.format_entry(make_found(make_entry(), stalls=[stall]), [], ShortIds()) + telling.format_events(
+    said = formatting.format_entry(make_found(make_entry(), stalls=[stall]), [], ShortIds()) + formatting.format_events(
         [event]
     )
 
@@ -143,7 +145,7 @@ def test_gates_are_called_by_the_number_of_their_entry() -> None:
         make_gate(two, "finance", sentence=None),
     ]
 
-    assert telling.format_gates(telling.names_of(gates, numbers)) == [
+    assert formatting.format_gates(formatting.names_of(gates, numbers)) == [
         "1          Open a case for Acme  Awaiting reviewer  takes approve | reject",
         "2/legal    Open a case for Acme  Awaiting reviewer  takes any word  claimed by ada",
         "2/finance  finance               Awaiting reviewer  takes approve | reject",
@@ -154,7 +156,7 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
     entry_id = uuid4()
     gates = [make_gate(entry_id), make_gate(entry_id)]
 
-    assert list(telling.names_of(gates, ShortIds())) == ["1/review", str(gates[1].token_id)]
+    assert list(formatting.names_of(gates, ShortIds())) == ["1/review", str(gates[1].token_id)]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
 def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -> None:
     gate = make_gate(uuid4(), verdict=GateVerdict("approve", "", "ada", NOW, answer))
 
-    assert telling.format_decision(gate, ShortIds()) == [f"ada decided approve at review of 1{end}"]
+    assert formatting.format_decision(gate, ShortIds()) == [f"ada decided approve at review of 1{end}"]
 
 
 @pytest.mark.parametrize(
@@ -175,15 +177,15 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
     ],
 )
 def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> None:
-    assert telling.format_start(EntryRecord.of(make_entry(status=status)), ShortIds()) == [said]
+    assert formatting.format_start(EntryRecord.of(make_entry(status=status)), ShortIds()) == [said]
 
 
 def test_nothing_is_told_as_nothing() -> None:
     empty = [
-        telling.format_gates({}),
-        telling.format_entries([], ShortIds()),
-        telling.format_events([]),
-        telling.format_verbs({}),
+        formatting.format_gates({}),
+        formatting.format_entries([], ShortIds()),
+        formatting.format_events([]),
+        formatting.format_verbs({}),
     ]
 
     assert empty == [
@@ -205,7 +207,7 @@ def test_nothing_is_told_as_nothing() -> None:
     ],
 )
 def test_what_would_control_a_terminal_is_shown_and_not_sent(text: str, shown: str) -> None:
-    assert telling.plain(text) == shown
+    assert formatting.plain(text) == shown
 
 
 def words_of_the_model(text: str) -> list[str]:
@@ -232,8 +234,8 @@ def test_no_sentence_of_the_repl_has_a_word_of_the_model(tmp_path: Path) -> None
     place = Path(str(repl.__file__)).parent
     written = [text for path in sorted(place.glob("*.py")) for text in literals(path)]
     shapes = make_shapes(tmp_path / "contracts")
-    said = [*telling.format_help(), *telling.format_verbs(shapes)]
-    said += [line for shape in shapes.values() for line in (*telling.format_verb(shape), shape.hint)]
+    said = [*formatting.format_help(), *formatting.format_verbs(shapes)]
+    said += [line for shape in shapes.values() for line in (*formatting.format_verb(shape), shape.hint)]
 
     found = [(word, text) for text in (*written, *said) for word in words_of_the_model(text)]
 
@@ -245,7 +247,7 @@ def test_no_sentence_of_the_repl_has_a_word_of_the_model(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", Kind)
 def test_no_event_is_told_with_a_word_of_the_model(kind: Kind) -> None:
     detail = {"verb": "kyc.screen", "by": "ada", "gate": "review", "decision": "approve", "reason": "it waits"}
-    said = telling.format_event(
+    said = formatting.format_event(
         make_event(kind, **detail, code="NoCustomer", name="the deadline", message_name="papers")
     )
 

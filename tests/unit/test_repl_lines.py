@@ -5,11 +5,11 @@ import pytest
 from tests.support.talking import make_shapes
 from verbworker.contract.invocation import Invocation
 from verbworker.errors import InvocationInvalid
-from verbworker.repl.completer import Known, shape_at, suggest, suggest_answer
+from verbworker.repl.completer import SessionNames, shape_at, suggest, suggest_answer
 from verbworker.repl.lines import Order, is_open, read
 from verbworker.repl.shapes import VerbShape
 
-KNOWN = Known(
+KNOWN = SessionNames(
     {"gates": "what waits", "decide": "decide", "runbook": "entries"},
     numbers=("2", "1"),
     gates={"1": ("approve", "reject"), "2/review": ()},

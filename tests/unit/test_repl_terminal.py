@@ -19,7 +19,7 @@ from tests.support.talking import make_shapes
 from verbworker.repl.completer import Suggestion
 from verbworker.repl.history import open_history, place
 from verbworker.repl.shapes import ArgumentSlot
-from verbworker.repl.terminal import Suggesting, Terminal
+from verbworker.repl.terminal import FunctionCompleter, Terminal
 
 ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
 DECISION = ArgumentSlot("the decision", "enum", "What do you decide?", values=("approve", "reject"))
@@ -37,54 +37,54 @@ class TypedTerminal:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[TypedTerminal]:
+def terminal(tmp_path: Path) -> Iterator[TypedTerminal]:
     shapes = make_shapes(tmp_path / "contracts")
     with create_pipe_input() as keys:
         yield TypedTerminal(Terminal(shapes, InMemoryHistory(), source=keys, target=DummyOutput()), keys)
 
 
-async def test_enter_takes_a_whole_line(desk: TypedTerminal) -> None:
-    desk.press("gates", ENTER)
+async def test_enter_takes_a_whole_line(terminal: TypedTerminal) -> None:
+    terminal.press("gates", ENTER)
 
-    assert await desk.terminal.read() == "gates"
-
-
-async def test_an_open_parenthesis_goes_on_below(desk: TypedTerminal) -> None:
-    desk.press("(shop.refund", ENTER, ":amount 1)", ENTER)
-
-    assert await desk.terminal.read() == "(shop.refund\n:amount 1)"
+    assert await terminal.terminal.read() == "gates"
 
 
-async def test_an_empty_line_ends_even_what_is_open(desk: TypedTerminal) -> None:
-    desk.press("(shop.refund", ENTER, ENTER)
+async def test_an_open_parenthesis_goes_on_below(terminal: TypedTerminal) -> None:
+    terminal.press("(shop.refund", ENTER, ":amount 1)", ENTER)
 
-    assert await desk.terminal.read() == "(shop.refund\n"
+    assert await terminal.terminal.read() == "(shop.refund\n:amount 1)"
 
 
-async def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(desk: TypedTerminal) -> None:
-    desk.press("(shop", CTRL_C)
-    cleared = await desk.terminal.read()
-    desk.press(CTRL_D)
+async def test_an_empty_line_ends_even_what_is_open(terminal: TypedTerminal) -> None:
+    terminal.press("(shop.refund", ENTER, ENTER)
 
-    assert (cleared, await desk.terminal.read()) == ("", None)
+    assert await terminal.terminal.read() == "(shop.refund\n"
+
+
+async def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(terminal: TypedTerminal) -> None:
+    terminal.press("(shop", CTRL_C)
+    cleared = await terminal.terminal.read()
+    terminal.press(CTRL_D)
+
+    assert (cleared, await terminal.terminal.read()) == ("", None)
 
 
 def test_a_completion_replaces_what_was_begun_and_shows_its_meaning() -> None:
-    suggesting = Suggesting(lambda text: [Suggestion("decide", len(text), "decide\x1b at a gate")])
+    suggesting = FunctionCompleter(lambda text: [Suggestion("decide", len(text), "decide\x1b at a gate")])
 
     (found,) = suggesting.get_completions(Document("dec"), CompleteEvent())
 
     assert (found.text, found.start_position, found.display_meta_text) == ("decide", -3, "decide\\x1b at a gate")
 
 
-async def test_an_earlier_line_comes_back_and_an_answer_does_not(desk: TypedTerminal) -> None:
-    desk.press("gates", ENTER)
-    await desk.terminal.read()
-    desk.press("approve", ENTER)
-    await desk.terminal.ask("What do you decide?", DECISION)
-    desk.press(UP, ENTER)
+async def test_an_earlier_line_comes_back_and_an_answer_does_not(terminal: TypedTerminal) -> None:
+    terminal.press("gates", ENTER)
+    await terminal.terminal.read()
+    terminal.press("approve", ENTER)
+    await terminal.terminal.ask("What do you decide?", DECISION)
+    terminal.press(UP, ENTER)
 
-    assert await desk.terminal.read() == "gates"
+    assert await terminal.terminal.read() == "gates"
 
 
 @pytest.mark.parametrize(
@@ -98,23 +98,23 @@ async def test_an_earlier_line_comes_back_and_an_answer_does_not(desk: TypedTerm
         ([CTRL_D], False),
     ],
 )
-async def test_just_enter_agrees_and_leaving_does_not(desk: TypedTerminal, keys: list[str], agreed: bool) -> None:
-    desk.press(*keys)
+async def test_just_enter_agrees_and_leaving_does_not(terminal: TypedTerminal, keys: list[str], agreed: bool) -> None:
+    terminal.press(*keys)
 
-    assert await desk.terminal.agrees("You are about to: Charge 12 to Ann.") is agreed
-
-
-async def test_a_question_is_left_by_ctrl_c(desk: TypedTerminal) -> None:
-    desk.press("app", CTRL_C)
-
-    assert await desk.terminal.ask("What do you decide?", DECISION) is None
+    assert await terminal.terminal.agrees("You are about to: Charge 12 to Ann.") is agreed
 
 
-async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(desk: TypedTerminal) -> None:
+async def test_a_question_is_left_by_ctrl_c(terminal: TypedTerminal) -> None:
+    terminal.press("app", CTRL_C)
+
+    assert await terminal.terminal.ask("What do you decide?", DECISION) is None
+
+
+async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(terminal: TypedTerminal) -> None:
     asked = asyncio.Event()
 
     async def work() -> str:
-        await desk.terminal.ask("What do you decide?", DECISION)
+        await terminal.terminal.ask("What do you decide?", DECISION)
         asked.set()
         await asyncio.Event().wait()
         return "never"
@@ -123,20 +123,20 @@ async def test_ctrl_c_ends_the_wait_for_an_answer_also_after_a_question(desk: Ty
         await asked.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
-    desk.press("approve", ENTER)
+    terminal.press("approve", ENTER)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(interrupt())
-        answer = await desk.terminal.attend(tasks.create_task(work()))
+        answer = await terminal.terminal.attend(tasks.create_task(work()))
 
     assert answer is None
 
 
-async def test_what_a_task_answers_is_handed_over(desk: TypedTerminal) -> None:
+async def test_what_a_task_answers_is_handed_over(terminal: TypedTerminal) -> None:
     async def work() -> str:
         return "done"
 
     async with asyncio.TaskGroup() as tasks:
-        assert await desk.terminal.attend(tasks.create_task(work())) == "done"
+        assert await terminal.terminal.attend(tasks.create_task(work())) == "done"
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from verbworker.errors import (
     JobGone,
     JobNotActive,
     LeaseLost,
+    NotOffered,
+    SearchRefused,
 )
 
 JOB = "/jobs/2251799813685360/completion"
@@ -25,7 +27,13 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (404, {"title": "NOT_FOUND", "detail": "no such process"}, "/process-instances/7/cancellation", JobGone),
     (404, {"title": "NOT_FOUND", "detail": "none found"}, "/process-instances", CommandInvalid),
     (404, {"title": "Not Found", "detail": "No static resource"}, JOB, CommandInvalid),
-    (405, {"title": "Method Not Allowed"}, "/incidents/search", CommandInvalid),
+    (405, {"title": "Method Not Allowed"}, "/jobs/activation", CommandInvalid),
+    (403, {"title": "FORBIDDEN", "detail": "no secondary storage"}, "/incidents/search", NotOffered),
+    (404, {"title": "Not Found", "detail": "No static resource"}, "/incidents/search", NotOffered),
+    (405, {"title": "Method Not Allowed"}, "/incidents/search", NotOffered),
+    (404, None, "/incidents/search", EngineUnavailable),
+    (400, {"title": "Bad Request", "detail": "[filter.x] cannot be parsed"}, "/incidents/search", SearchRefused),
+    (400, {"title": "INVALID_ARGUMENT", "detail": "invalid key"}, "/jobs/search", SearchRefused),
     (404, None, JOB, EngineUnavailable),
     (409, {"title": "INVALID_STATE", "detail": "it is in state 'FAILED'"}, JOB, JobNotActive),
     (409, {"title": "INVALID_STATE", "detail": "already assigned"}, "/user-tasks/7/assignment", JobNotActive),

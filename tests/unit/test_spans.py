@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -277,3 +279,10 @@ def test_a_worker_that_does_not_trace_does_not_load_opentelemetry() -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 
     assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+@pytest.mark.parametrize("why", ["may_have_twin", "is_element_visited", "may_have_archived"])
+def test_a_claim_is_in_doubt_for_each_of_three_reasons(why: str) -> None:
+    assert not make_claim().has_doubt
+    in_doubt: dict[str, Any] = {why: True}
+    assert replace(make_claim(), **in_doubt).has_doubt

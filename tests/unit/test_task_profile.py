@@ -102,3 +102,10 @@ def test_of_several_branches_whoever_has_the_parts_makes_the_key() -> None:
 
     assert task.correlation({}) == {}
     assert task.correlation({"other": 4}) == {"corr_other": "o/4"}
+
+
+def test_a_template_that_is_broken_has_the_profiles_own_name_for_why() -> None:
+    with pytest.raises(PermanentContract) as refused:
+        terms(task={"type": "kyc.check", "idempotency_key_template": "${state.case"})
+
+    assert refused.value.code == "TermsInvalid"

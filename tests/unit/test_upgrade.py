@@ -179,7 +179,7 @@ def test_upgrades_that_lead_nowhere_are_refused_when_a_registry_is_checked(steps
 
 
 def test_a_workflow_verb_whose_schema_is_none_is_refused() -> None:
-    with pytest.raises(ContractInvalid, match="'kyc' is no schema"):
+    with pytest.raises(ContractInvalid, match="'kyc' is not a schema"):
         make_registry(schema="kyc").check()
 
 

@@ -46,6 +46,7 @@ def test_a_flag_is_read_when_the_task_is_reached_and_left_out_where_it_is_unset(
 
     assert headers(extensions, orch_reviewer="bob") == {"assignee": "bob"}
     assert headers(extensions) == {}
+    assert headers('<zeebe:taskSchedule dueDate="=orch_due"/>', orch_due="2030-01-31") == {"dueDate": "2030-01-31"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from verbworker import metrics
 from verbworker.work.feeds.watchdog import Watchdog
 
-PATIENCE = 0.05
+TIMEOUT = 0.05
 LONG = 30.0
 
 
@@ -43,7 +43,7 @@ def tick_until(holds: Callable[[], bool], watchdog: Watchdog) -> None:
     while not holds():
         assert time.monotonic() < ends
         watchdog.tick()
-        time.sleep(PATIENCE / 20)
+        time.sleep(TIMEOUT / 20)
 
 
 def said(caplog: pytest.LogCaptureFixture, words: str) -> list[logging.LogRecord]:
@@ -54,7 +54,7 @@ def test_a_loop_that_stands_still_is_cut_off_once_each_time_and_its_place_is_tol
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cutter, before = Cutter(), stalls()
-    with Watchdog(cutter, limit_s=PATIENCE) as watchdog:
+    with Watchdog(cutter, limit_s=TIMEOUT) as watchdog:
         for time_ in (1, 2):
             cutter.struck.clear()
             assert cutter.struck.wait(LONG)  # it stands here
@@ -82,7 +82,7 @@ def test_a_loop_that_turns_is_left_alone(caplog: pytest.LogCaptureFixture) -> No
 def test_a_cut_that_fails_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:
     cutter = Cutter()
     cutter.fails = True
-    with Watchdog(cutter, limit_s=PATIENCE) as watchdog:
+    with Watchdog(cutter, limit_s=TIMEOUT) as watchdog:
         assert cutter.struck.wait(LONG)
         tick_until(lambda: bool(said(caplog, "runs again")), watchdog)
         cutter.fails = False
@@ -93,16 +93,16 @@ def test_a_cut_that_fails_does_not_end_the_watch(caplog: pytest.LogCaptureFixtur
 
 def test_with_an_engine_that_has_nothing_to_cut_it_still_tells(caplog: pytest.LogCaptureFixture) -> None:
     before, ends = stalls(), time.monotonic() + LONG
-    with Watchdog(None, limit_s=PATIENCE):
+    with Watchdog(None, limit_s=TIMEOUT):
         while stalls() == before and time.monotonic() < ends:
-            time.sleep(PATIENCE)
+            time.sleep(TIMEOUT)
 
     assert len(said(caplog, "is blocked")) == 1
 
 
 def test_after_its_end_it_watches_no_more_and_may_begin_anew() -> None:
     cutter = Cutter()
-    watchdog = Watchdog(cutter, limit_s=PATIENCE)
+    watchdog = Watchdog(cutter, limit_s=TIMEOUT)
     with watchdog:
         pass
     ended = "watchdog" not in {thread.name for thread in threading.enumerate()}
@@ -120,12 +120,12 @@ def cut():
     print("cut", flush=True)
     return 1
 
-with Watchdog(cut, limit_s={PATIENCE * 10}) as watchdog:
+with Watchdog(cut, limit_s={TIMEOUT * 10}) as watchdog:
     print("up", flush=True)
     while True:
         watchdog.tick()
-        time.sleep({PATIENCE / 5})
-        ends = time.monotonic() + {PATIENCE}
+        time.sleep({TIMEOUT / 5})
+        ends = time.monotonic() + {TIMEOUT}
         while time.monotonic() < ends:  # a loop that has something to do
             pass
 """
@@ -138,9 +138,9 @@ def test_a_process_that_was_suspended_reads_on_what_it_was_sent() -> None:
         assert process.stdout.readline() == "up\n"
         for _ in range(6):
             process.send_signal(signal.SIGSTOP)
-            time.sleep(PATIENCE * 20)
+            time.sleep(TIMEOUT * 20)
             process.send_signal(signal.SIGCONT)
-            time.sleep(PATIENCE * 4)
+            time.sleep(TIMEOUT * 4)
         process.terminate()
 
         assert process.stdout.read() == ""

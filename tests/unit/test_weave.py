@@ -356,7 +356,8 @@ def test_without_what_was_woven_in_a_model_is_what_its_author_wrote(authored: by
 
 
 def test_a_header_of_ours_in_an_authored_model_is_refused() -> None:
-    header = '<zeebe:taskHeaders><zeebe:header key="verbworker.terms" value="x"/></zeebe:taskHeaders>'
+    headers = '<zeebe:header key="letter" value="short"/><zeebe:header key="verbworker.terms" value="x"/>'
+    header = f"<zeebe:taskHeaders>{headers}</zeebe:taskHeaders>"
     definition = '<zeebe:taskDefinition type="kyc.screen"/>'
 
     with pytest.raises(Refused, match=r"has the header verbworker\.terms, .*; deploy the authored file"):

@@ -1,6 +1,7 @@
 """Workflow verbs: their YAML, every way it can be wrong, and what a loaded verb can do."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -468,3 +469,12 @@ def test_a_business_key_that_cannot_be_made_begins_nothing(tmp_path: Path, data:
         verb.business_key_of(data, {})
 
     assert refused.value.code == code
+
+
+def test_the_last_value_of_the_outcome_flag_names_how_a_case_ended(tmp_path: Path) -> None:
+    verb = replace(load_one(tmp_path, OPEN_CASE), outcome_flag="orch_review")
+
+    assert verb.outcome_name({"orch_review": "approved"}) == "approved"
+    assert verb.outcome_name({"orch_review": "pending"}) is None
+    assert verb.outcome_name({}) is None
+    assert load_one(tmp_path, OPEN_CASE).outcome_name({"orch_review": "approved"}) is None

@@ -138,7 +138,7 @@ def test_a_reason_of_many_pages_is_cut() -> None:
         (StatusCode.INVALID_ARGUMENT, "no tenant identifiers were provided.", "CAMUNDA_TENANT_IDS"),
         (StatusCode.UNAUTHENTICATED, "no token", "CAMUNDA_CLIENT_SECRET"),
         (StatusCode.PERMISSION_DENIED, "insufficient", "UPDATE_PROCESS_INSTANCE"),
-        (StatusCode.UNIMPLEMENTED, "unknown service", "no Zeebe gateway"),
+        (StatusCode.UNIMPLEMENTED, "unknown service", "not a Zeebe gateway"),
         (StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max", "fewer jobs"),
     ],
 )

@@ -19,6 +19,7 @@ from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import read_body
 from verbworker.http.rate import Rates
 
+_BYTES_PER_REQUEST = 32 * 1024  # as much of a body as one request of the rate pays for; more costs more
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
 
 
@@ -38,13 +39,14 @@ class Admission:
         if isinstance(claim, Sender):
             self._require(claim, scope)
         body = await self._read(request)
+        sender = claim if isinstance(claim, Sender) else self.guard.signer(claim, body)
+        if sender is None:
+            raise HTTPException(401, "a valid credential is required", _CHALLENGE)
         if isinstance(claim, Signed):
-            sender = self.guard.signer(claim, body)
-            if sender is None:
-                raise HTTPException(401, "a valid credential is required", _CHALLENGE)
             self._require(sender, scope)
-            return sender, body
-        return claim, body
+        # A large body is as much work as several small ones; the sender's next request waits for it.
+        self.rates.charge(sender.name, len(body) / _BYTES_PER_REQUEST)
+        return sender, body
 
     async def _read(self, request: Request) -> bytes:
         if request.method in WITHOUT_BODY:

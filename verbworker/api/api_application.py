@@ -34,7 +34,7 @@ def build_application(
     streams: EventStreams | None = None,
     probes: list[BaseRoute] | None = None,
 ) -> FastAPI:
-    """Build the application that a server runs; the pages that FastAPI offers load scripts, so there are none."""
+    """Build the application that a server runs; without FastAPI's own pages, which load scripts."""
     app = FastAPI(
         title="verbworker",
         version=version("verbworker"),

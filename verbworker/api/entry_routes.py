@@ -1,4 +1,4 @@
-"""The routes for cases: start, read, list, follow, decide and cancel."""
+"""The routes for cases: start, read, list, follow, claim, decide and cancel."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.settings import Scope
+from verbworker.background.off_loop import read_sized
 from verbworker.client.client import Client
 from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.client.records import (
@@ -28,7 +29,7 @@ from verbworker.client.records import (
     IncidentResolution,
     MessageReceipt,
 )
-from verbworker.contract.message import Word
+from verbworker.contract.message import MAX_VALUES, Word
 from verbworker.contract.text import LONGEST_REASON
 from verbworker.http.answers import RETRY_SOON
 from verbworker.payload.canonical import parse
@@ -59,6 +60,14 @@ class GateDecision(BaseModel):
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
 
 
+class ClaimRequest(BaseModel):
+    """A claim or a release of a gate."""
+
+    model_config = _STRICT
+
+    gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+
+
 class CancelRequest(BaseModel):
     """A request to end an entry early."""
 
@@ -75,6 +84,7 @@ class ResolveRequest(BaseModel):
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
     retries: Annotated[int, Field(ge=1, le=MOST_RETRIES, description="the number of tries from now on")] = 3
     as_new: bool = Field(default=False, description="a held verb gets a new idempotency key: its effect may come twice")
+    flags: dict[Word, bool | int | str] = Field(default={}, description="set before, for a gateway that found no way")
 
 
 class MessageRequest(BaseModel):
@@ -94,7 +104,8 @@ async def _client(request: Request) -> Client:
     """Return the client that acts for the sender; the body was admitted, and is parsed strictly here."""
     body: bytes = request.state.body
     if body:
-        parse(body, limit=len(body) + 1)  # refuses what two parsers read differently, such as a key that comes twice
+        # Refuses what two parsers read differently, such as a key that comes twice.
+        await read_sized(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
     client: Client = request.app.state.client
     return acting_client(client, request.state.sender)
 
@@ -241,6 +252,21 @@ async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> Gate
     return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
 
 
+@decisions.post("/gates/{where}/claim", operation_id="claim_gate")
+async def claim_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
+    """Claim a gate, so that no other person can decide it; 409 if another person has it, here or in the engine.
+
+    `claim_words` says whether the engine's task list has the claim; while the engine is away, it is sent later.
+    """
+    return await client.claim(where, gate=wanted.gate)
+
+
+@decisions.post("/gates/{where}/release", operation_id="release_gate")
+async def release_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
+    """Release a gate, no matter who claimed it."""
+    return await client.release(where, gate=wanted.gate)
+
+
 @messages.post(
     "/messages",
     status_code=202,
@@ -281,4 +307,4 @@ async def read_incident(where: UUID, client: Acting) -> IncidentDetail:
 @resolutions.post("/incidents/{where}/resolution", operation_id="resolve_incident")
 async def resolve_incident(where: UUID, wanted: ResolveRequest, client: Acting) -> IncidentResolution:
     """Resolve an incident: its job gets retries, and the engine tries again."""
-    return await client.resolve(where, wanted.reason, retries=wanted.retries, as_new=wanted.as_new)
+    return await client.resolve(where, wanted.reason, retries=wanted.retries, as_new=wanted.as_new, flags=wanted.flags)

@@ -15,8 +15,9 @@ from verbworker.api.admission import admitting_route
 from verbworker.api.guard import Sender
 from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
+from verbworker.background.off_loop import read_sized
 from verbworker.client.client import Client
-from verbworker.contract.message import Message, Word, validate
+from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, validate
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
 from verbworker.work.messages.ingress import ImmediateDelivery
@@ -47,7 +48,7 @@ class AcceptedMessage(BaseModel):
 
 
 class DeliveredMessage(BaseModel):
-    """What became of a message that was to be delivered immediately; `error` says why it was not."""
+    """What became of a message that was to be delivered immediately; `error` is the reason if it was not."""
 
     message_id: str
     delivered: bool
@@ -109,7 +110,8 @@ class MessageRoutes:
         body: bytes = request.state.body
         tenant = acting_client(self.client, sender).tenant
         try:
-            message = _message(body, self.limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
+            given_id = request.headers.get("webhook-id")
+            message = await read_sized(_message, body, body, self.limit, tenant_id=tenant, given_id=given_id)
         except MessageInvalid as error:
             ingress = self.client.resources.ingress
             await ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
@@ -137,11 +139,11 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
     try:
-        wanted = _Handover.model_validate(parse(body, limit=limit))
+        wanted = _Handover.model_validate(parse(body, limit=limit, max_values=MAX_VALUES))
     except PermanentContract as error:
         raise MessageInvalid(f"the message cannot be read: {error}") from error
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
+        problems = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
         fields = {".".join(map(str, one["loc"])): one["msg"].removeprefix("Value error, ") for one in problems}
         raise MessageInvalid("the message is invalid", fields) from None
     given = wanted.message_id if wanted.message_id is not None else given_id

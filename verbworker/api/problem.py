@@ -1,4 +1,4 @@
-"""Refusals: problem details (RFC 9457) for the API, and one sentence for those who send messages."""
+"""Refusals: problem details (RFC 9457) for the API, and one sentence for the senders of messages."""
 
 import logging
 from http import HTTPStatus
@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -43,7 +44,7 @@ _REFUSALS: Final = {
     401: "No valid credential",
     403: "The credential does not allow it",
     404: "There is no such thing, or it belongs to another tenant",
-    409: "It was asked, decided or ended otherwise before",
+    409: "It conflicts with an earlier request, decision or end",
     422: "The request is invalid",
     429: "The sender exceeds its rate limit",
     503: "The database does not answer",
@@ -70,7 +71,7 @@ def problem_responses(*, has_body: bool) -> dict[int | str, dict[str, Any]]:
 
 
 def sentence_responses() -> dict[int | str, dict[str, Any]]:
-    """Describe the refusals of messages for OpenAPI; a message that nobody waits for is not refused."""
+    """Describe the refusals of messages for OpenAPI; a message that no case waits for is not refused."""
     codes = {code: words for code, words in (_REFUSALS | _REFUSALS_OF_BODIES).items() if code != 404}
     return {code: {"model": MessageRefusal, "description": words} for code, words in sorted(codes.items())}
 
@@ -154,8 +155,8 @@ def _unreadable_at(error: RequestValidationError) -> str | None:
 def _fields(error: RequestValidationError) -> dict[str, str]:
     """Return where and what the problems are, never the values."""
     found = {}
-    for problem in error.errors():
-        # The first part says only whether it is the body, the query, the path or a header.
+    for problem in error.errors()[:MAX_PROBLEMS]:
+        # The first part is only whether it is the body, the query, the path or a header.
         where = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
         words = str(problem["msg"]).removeprefix("Value error, ")
         found[where] = words[:1].lower() + words[1:]

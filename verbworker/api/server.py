@@ -11,6 +11,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.guard import Guard
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.settings import IngressSettings
+from verbworker.app.selfcheck import await_database
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
 from verbworker.background.poll_loop import running
@@ -24,8 +25,9 @@ from verbworker.http.answers import probe_routes
 from verbworker.http.oidc import Issuer
 from verbworker.http.rate import Rates
 from verbworker.http.server import ServerOptions, bind, open_server
+from verbworker.http.waiting_server import open_waiting_server
 from verbworker.job.trace_context import carry_trace
-from verbworker.stores import durability, migrations
+from verbworker.stores import durability
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
@@ -50,9 +52,12 @@ async def serve(
     """Serve messages and cases until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
     advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
+    options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
+    meanwhile = open_waiting_server(ingress.host, ingress.port, options, advice=advice)
+    if not await await_database(settings.database(), stop, meanwhile):
+        return
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
-        await migrations.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
         await durability.require_writable(database)
         await stack.enter_async_context(engine)
@@ -73,7 +78,6 @@ async def serve(
             streams=streams,
             probes=[*probe_routes(database.ping, stopping.is_set)],
         )
-        options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
         async with running([delivery.service], stop), open_server(carry_trace(app), listener, options):
             await stop.wait()
             stopping.set()

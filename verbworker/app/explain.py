@@ -7,7 +7,7 @@ from uuid import UUID
 
 from verbworker.job.frame import FrameState, FrameStep
 from verbworker.payload.boundary import PLAIN_SEAL
-from verbworker.stores.jobs.histories import FrameEvent, History, Told
+from verbworker.stores.jobs.histories import FrameEvent, FrameReport, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class StoryLine:
     text: str
 
 
-def headline(frame: Told) -> str:
+def headline(frame: FrameReport) -> str:
     """Return a sentence that identifies the job."""
     entry = f", entry {frame.entry_id}" if frame.entry_id else ""
     return (
@@ -160,18 +160,18 @@ _PLAIN: Mapping[str, str] = {
     "busy": "got another delivery while the owner's lease was alive, so it dropped it",
     "closed": "learned from the engine that the job no longer exists, and closed the frame",
     "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
-    "failure fenced": "could not report the failure: the engine has leased the job anew; its next delivery reports it",
+    "failure fenced": "could not report the failure: the engine has leased the job again; its next delivery reports it",
     "failure suspended": "could not report the failure: the instance is suspended; it is reported after that",
     "failure gone": "could not report the failure: the job no longer exists in the engine",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "found that the variables had changed; the verdict is kept, because its effect happened once",
-    "over time": "still runs the verb although its time is over: it ignores being stopped; restart that worker",
+    "over time": "still runs the verb past its time limit: the verb ignores its cancellation; restart that worker",
     "outpaced": "lost every race for the frame to other deliveries, so it left the job to them",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
     "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",
     "report repeated": "got another delivery before the failure was reported: reported it now instead of running",
     "superseded": "got an older delivery after a later one had been claimed, so it dropped it",
-    "verdict fenced": "sent the verdict, but the engine has leased the job anew; its next delivery sends the verdict",
+    "verdict fenced": "sent the verdict, but the engine has leased the job again; its next delivery sends the verdict",
     "verdict suspended": "sent the verdict, but the instance is suspended; it is sent again until that is over",
     "verdict not active": "sent the verdict, but the engine holds the job in an incident; it is sent again after that",
     "verdict refused": "sent the verdict, but the engine rejects it; a person must look",
@@ -207,7 +207,7 @@ def _release(facts: Mapping[str, object]) -> str:
     return f"{by} released the job {how} ({reason}); {_retries(facts)} left."
 
 
-def _said(frame: Told) -> str:
+def _said(frame: FrameReport) -> str:
     if frame.outcome == "bpmn_error":
         return f"the BPMN error {frame.error_code} ({frame.fail_text})"
     if frame.output_seal == PLAIN_SEAL:
@@ -216,7 +216,7 @@ def _said(frame: Told) -> str:
     return f"completed with {frame.output_bytes} bytes of payload{f' and {flags}' if flags else ''}"
 
 
-def _explain_answer(frame: Told) -> str:
+def _explain_answer(frame: FrameReport) -> str:
     if frame.state is FrameState.FAILED:
         return "The job no longer exists in the engine: it was cancelled, or the process continued without it."
     if frame.ack_result == "gone":
@@ -257,7 +257,7 @@ def standing(history: History) -> str:
             return f"The owner's last sign of life was before {moment(frame.lease_until)}. {_when_swept(frame)}"
 
 
-def _when_swept(frame: Told) -> str:
+def _when_swept(frame: FrameReport) -> str:
     if frame.runs >= frame.max_runs:
         return f"Its {frame.runs} runs never answered, so the sweep or the next delivery holds the job for a person."
     if frame.mode == "external" and frame.on_unknown == "hold":

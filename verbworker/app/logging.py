@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import sys
 import traceback
@@ -10,9 +11,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TextIO
 
-from verbworker.app.settings import Settings
+from pydantic_settings import BaseSettings
+
+from verbworker.app.settings import Settings, unknown_settings
 from verbworker.background.outage_lines import NoLostConnections, OutageLines
 from verbworker.errors import VerbworkerError
+
+_log = logging.getLogger(__name__)
 
 _STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|authorization|credential|api_?key|dsn|payload|variables", re.I)
@@ -29,6 +34,12 @@ _NOISY = ("grpc", "asyncio", "asyncpg", "httpx", "httpcore", "pyzeebe")
 def apply(settings: Settings) -> None:
     """Log to standard error as the settings say."""
     set_up(as_json=settings.log_format == "json", level=settings.log_level, has_tracebacks=settings.log_tracebacks)
+
+
+def warn_of_unknown_settings(*servers: type[BaseSettings]) -> None:
+    """Log each variable that looks like a setting of this process and is none."""
+    for sentence in unknown_settings(os.environ, *servers):
+        _log.warning("unknown setting", extra={"reason": sentence})
 
 
 def apply_to_command(settings: Settings) -> None:

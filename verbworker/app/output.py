@@ -96,7 +96,7 @@ def show_first(rows: Sequence[T], limit: int) -> Sequence[T]:
 
 
 def shorten(ids: Collection[str]) -> dict[str, str]:
-    """Return the beginning of each id, as short as tells them apart."""
+    """Return the shortest beginning of each id that distinguishes it from the others."""
     for length in (8, 13, 18, 23):
         short = {one: one[:length] for one in ids}
         if len(set(short.values())) == len(short):

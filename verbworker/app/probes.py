@@ -62,8 +62,20 @@ class WorkerProbes:
         }
 
 
+class WaitingProbes:
+    """Checks a worker that waits for its database before it begins."""
+
+    def live(self) -> Mapping[str, str | None]:
+        """Return that it is alive."""
+        return {"loop": None}
+
+    async def ready(self) -> Mapping[str, str | None]:
+        """Return that it is not ready."""
+        return {"database": "it does not answer; the worker begins when it does"}
+
+
 async def _answer(question: Callable[[], Awaitable[object]]) -> str | None:
-    """Return what a question says is wrong, or why it has no answer; answers other than words are good news."""
+    """Return the problem that a probe reports, or why it did not answer; None if all is well."""
     try:
         async with asyncio.timeout(_LONGEST_ANSWER_S):
             answer = await question()

@@ -1,13 +1,18 @@
 """The start-up self-check: everything that must hold before the first job is taken, each with its own message."""
 
+import asyncio
 import logging
+from contextlib import AbstractAsyncContextManager, suppress
 
 from verbworker.app.settings import Settings
+from verbworker.background.service_health import ServiceHealth
 from verbworker.contract.registry import Registry
 from verbworker.engine.known_faults import lost_timeouts
 from verbworker.engine.protocol import Ask, Engine
-from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable
+from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable, StoreUnavailable
 from verbworker.payload.signature import KeyRing
+from verbworker.retrying import SERVER_START
+from verbworker.stores import migrations
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +30,34 @@ def required_ring(registry: Registry, settings: Settings) -> KeyRing | None:
             " or VERBWORKER_INTEGRITY_KEYS_FILE"
         )
     return ring
+
+
+async def await_database(dsn: str, stop: asyncio.Event, meanwhile: AbstractAsyncContextManager[object]) -> bool:
+    """Wait for a Postgres that does not answer, inside `meanwhile`; return False if `stop` is set first.
+
+    A wrong address, login or schema is raised: there waiting does not help.
+    """
+    try:
+        await migrations.require(dsn)
+        return True
+    except StoreUnavailable as error:
+        if error.is_wrong:
+            raise
+        health = ServiceHealth("start")
+        health.note_outage(error)
+
+    async def look() -> None:
+        if not stop.is_set():
+            await migrations.require(dsn)
+
+    async def pause(seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await stop.wait()
+
+    async with meanwhile:
+        await SERVER_START.run(look, failed=health.note_outage, sleep=pause)
+    return not stop.is_set()
 
 
 async def greet(engine: Engine, settings: Settings) -> None:

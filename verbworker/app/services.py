@@ -18,6 +18,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
+from verbworker.stores.upkeep_turns import UpkeepTurns
 from verbworker.work.gates.decide import GateRelay
 from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.gates.user_tasks import UserTaskJobs
@@ -92,6 +93,7 @@ def build_services(
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
+    turns = UpkeepTurns(control, engine_id=engine.engine_id, service="search", owner=owner)
     suspensions, is_cluster = Suspensions(control, engine_id=engine.engine_id), settings.engine == "zeebe"
     services = (
         dispatcher.service,
@@ -99,7 +101,7 @@ def build_services(
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
-        SearchReconciler(control, engine, reconciler, open_gate=open_gate).service,
+        SearchReconciler(control, engine, reconciler, open_gate=open_gate, turns=turns).service,
         *undoing.services,
         retention(settings, control).service,
         # Instances of the embedded engine cannot be suspended.

@@ -144,7 +144,12 @@ class Settings(BaseSettings):
     keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
     keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after delivery or discarding")
     keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
-    keep_entries: Kept = Field(default=None, description="runbook entries, after their end; needs export_dir")
+    keep_plain_incidents: Kept = Field(
+        default=timedelta(days=90), description="incidents of plain processes, after they were resolved"
+    )
+    keep_entries: Kept = Field(
+        default=None, description="runbook entries, at least 1 day after their end; needs export_dir"
+    )
     export_dir: Path | None = Field(
         default=None, description="directory for deleted entries; without it none is deleted"
     )
@@ -224,13 +229,21 @@ def load(**overrides: object) -> Settings:
         raise ContractInvalid(f"the settings cannot be read: {error}") from None
 
 
-def unknown_settings(environment: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each variable that looks like a setting and is none: it may be mistyped."""
-    known = [name.upper() for name in Settings.model_fields]
+def unknown_settings(environment: Mapping[str, str], *servers: type[BaseSettings]) -> list[str]:
+    """Return a sentence for each variable that looks like a setting but is not one: it may be mistyped.
+
+    The settings of console and ingress are checked by them alone: they are the `servers`.
+    """
+    known, checked = [name.upper() for name in Settings.model_fields], set[str]()
+    for server in servers:
+        prefix = str(server.model_config["env_prefix"]).removeprefix(_PREFIX)
+        known += [f"{prefix}{name.upper()}" for name in server.model_fields]
+        checked.add(prefix)
+    foreign = tuple(prefix for prefix in _OF_SERVERS if prefix not in checked)
     found = []
     for name, value in sorted(environment.items()):
-        prefix, word = name.upper()[: len(_PREFIX)], name.upper()[len(_PREFIX) :]
-        if prefix != _PREFIX or word in (*known, *_NO_SETTINGS) or word.startswith(_OF_SERVERS):
+        start, word = name.upper()[: len(_PREFIX)], name.upper()[len(_PREFIX) :]
+        if start != _PREFIX or word in (*known, *_NO_SETTINGS) or word.startswith(foreign):
             continue
         if not _is_kubernetes(name, value):
             nearest = get_close_matches(word, known, 1)

@@ -12,17 +12,20 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verbworker.app import selfcheck
-from verbworker.app.probes import WorkerProbes
+from verbworker.app.probes import WaitingProbes, WorkerProbes
 from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
+from verbworker.background.outages import ENGINE, POSTGRES
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
+from verbworker.payload.signature import KeyRing
 from verbworker.stores import durability, migrations
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
@@ -41,10 +44,16 @@ from verbworker.work.upkeep.retention import Archiver
 from verbworker.work.upkeep.stalls import StallDetector
 from verbworker.work.upkeep.sweep import Sweep
 
+if TYPE_CHECKING:
+    from verbworker.app.health import Probes
+
 _log = logging.getLogger(__name__)
 
 _MOST_VERB_CONNECTIONS = 64  # Postgres allows 100 by default, and other processes need some
 _MOST_THREADS = 256  # each has its own stack; further sync calls wait for a free thread
+# For statements that find rows by key. What is off is not forbidden but priced beyond measure, and a plan of such a
+# price would be compiled, hence no JIT.
+_KEYED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
 _UNTIL_TIMED_OUT = timedelta(seconds=1)  # lets a verb's own timeout fire before the server's
 
 
@@ -140,9 +149,7 @@ async def open_app(
 
     `abandon` ends the process if verbs still run after they were cancelled.
     """
-    if not list(registry) and not registry.tasks:
-        raise CannotRun("the registry has no verb and no plain task, so there is nothing to work on")
-    ring = selfcheck.required_ring(registry, settings)
+    ring = _check_settings(settings, registry)
     chosen = engine or choose_engine(settings)
     async with AsyncExitStack() as stack:
         await migrations.require(settings.database())
@@ -181,17 +188,37 @@ async def open_app(
             *(registry, chosen, frames, executor, job_leases, relay, reaper, _pace(settings)),
             handlers=built.handlers,
             services=(*built.services, sweep.service, stalls.service),
-            serving=Serving(deliveries, executor.give_back),
+            serving=Serving(deliveries, executor.give_back_without_claim),
             abandon=abandon,
         )
-        health = None
-        if settings.http_port:
-            # Imported here: the HTTP server takes a moment to import, and other commands need none.
-            from verbworker.app.health import open_health
+        probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
+        yield App(worker, await stack.enter_async_context(_open_health(settings, probes)))
 
-            probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
-            health = await stack.enter_async_context(open_health(settings.http_host, settings.http_port, probes))
-        yield App(worker, health)
+
+def _check_settings(settings: Settings, registry: Registry) -> KeyRing | None:
+    """Refuse what cannot run whatever the database says; return the signing keys."""
+    if not list(registry) and not registry.tasks:
+        raise CannotRun("the registry has no verb and no plain task, so there is nothing to work on")
+    return selfcheck.required_ring(registry, settings)
+
+
+async def await_database(settings: Settings, registry: Registry, stop: asyncio.Event) -> bool:
+    """Wait for a Postgres that is not there yet, alive and not ready; return False if `stop` is set first."""
+    _check_settings(settings, registry)
+    settings.cluster()
+    return await selfcheck.await_database(settings.database(), stop, _open_health(settings, WaitingProbes()))
+
+
+@asynccontextmanager
+async def _open_health(settings: Settings, probes: "Probes") -> AsyncIterator[tuple[str, int] | None]:
+    if not settings.http_port:
+        yield None
+        return
+    # Imported here: the HTTP server takes a moment to import, and other commands need none.
+    from verbworker.app.health import open_health
+
+    async with open_health(settings.http_host, settings.http_port, probes) as address:
+        yield address
 
 
 def control_pool(settings: Settings) -> Database:
@@ -199,13 +226,7 @@ def control_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.control_connections,
-        # What may not be used is priced beyond measure, which would have every such plan compiled.
-        settings={
-            "enable_seqscan": "off",
-            "enable_bitmapscan": "off",
-            "plan_cache_mode": "force_generic_plan",
-            "jit": "off",
-        },
+        settings=_KEYED,
         name="control",
         own=True,
     )
@@ -216,16 +237,10 @@ def engine_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.engine_connections,
-        settings={
-            "enable_seqscan": "off",
-            "enable_bitmapscan": "off",
-            "enable_hashjoin": "off",
-            "enable_mergejoin": "off",
-            "plan_cache_mode": "force_generic_plan",
-            "jit": "off",
-        },
+        settings={**_KEYED, "enable_hashjoin": "off", "enable_mergejoin": "off"},
         name="engine",
         own=True,
+        outages=(POSTGRES, ENGINE),
     )
 
 

@@ -1,44 +1,38 @@
-"""Log lines about an outage: one sentence when it begins, one a minute, and one when it is over."""
+"""Log lines about an outage: one sentence when it begins and one a minute, for all services and jobs that meet it."""
 
 import logging
 
-_SAY_EVERY = 60.0  # seconds, as in service_health: an outage of hours is one line a minute
+from verbworker.background.outages import ENGINE, POSTGRES, Outage
+
 _LIBRARIES = ("asyncio", "asyncpg.pool", "asyncpg")
-_NAMES = {"StoreUnavailable": "Postgres", "EngineUnavailable": "the engine"}
+_OUTAGES = {"StoreUnavailable": POSTGRES, "EngineUnavailable": ENGINE}
 _OF_ONE_SERVICE = ("service", "error", "failures", "seconds", "job_key")
 
 
 class OutageLines(logging.Filter):
-    """Lets one line through of the many that services and jobs write about the same outage."""
+    """Lets one line through of the many that services and jobs write about the same outage.
+
+    Its end is not theirs to tell: the first answer does.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: dict[str, str] = {}
-        self._said_at: dict[str, float] = {}
+        self._waiting: set[str] = set()
+        for outage in _OUTAGES.values():
+            outage.forget()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is written; one that stands for many is reworded."""
         match record.msg:
-            case "service is waiting" if (name := _NAMES.get(_field(record, "error"))) is not None:
-                self._waiting[_field(record, "service")] = name
-                return self._begins(record, name)
+            case "service is waiting" if (outage := _OUTAGES.get(_field(record, "error"))) is not None:
+                self._waiting.add(_field(record, "service"))
+                return _reword(record, outage)
             case "database away, job given back":
-                return self._begins(record, "Postgres")
-            case "service is back" if (name := self._waiting.pop(_field(record, "service"), "")) != "":
-                return self._ends(record, name)
+                return _reword(record, POSTGRES)
+            case "service is back" if (service := _field(record, "service")) in self._waiting:
+                self._waiting.remove(service)
+                return False
         return True
-
-    def _begins(self, record: logging.LogRecord, name: str) -> bool:
-        said_at = self._said_at.get(name)
-        if said_at is not None and record.created - said_at < _SAY_EVERY:
-            return False
-        self._said_at[name] = record.created
-        return _reword(record, f"{name} does not answer; work goes on when it does")
-
-    def _ends(self, record: logging.LogRecord, name: str) -> bool:
-        if self._said_at.pop(name, None) is None:
-            return False
-        return _reword(record, f"{name} answers again")
 
 
 class NoLostConnections(logging.Filter):
@@ -54,8 +48,11 @@ def _field(record: logging.LogRecord, name: str) -> str:
     return str(record.__dict__.get(name, ""))
 
 
-def _reword(record: logging.LogRecord, words: str) -> bool:
-    record.msg, record.args = words[:1].upper() + words[1:], ()
+def _reword(record: logging.LogRecord, outage: Outage) -> bool:
+    line = outage.tell(record.created)
+    if line is None:
+        return False
+    record.msg, record.args = line, ()
     for name in _OF_ONE_SERVICE:
         record.__dict__.pop(name, None)
     return True

@@ -48,6 +48,11 @@ def read_json(text: str) -> Any:
     return parse(content, limit=LARGEST)
 
 
+def confirm_as_new(question: str) -> None:
+    """Ask before a job gets a new idempotency key; end the command if the answer is no."""
+    typer.confirm(f"The job's external effect may happen a second time. {question}", abort=True)
+
+
 _APP = typer.Option("--app", help="Registry of your verbs, as module:attribute.")
 
 App = Annotated[str, _APP]
@@ -58,6 +63,8 @@ By = Annotated[
         "--by", callback=_or_current_user, help="Your name, for the record (default: current user).", show_default=False
     ),
 ]
+AsNew = Annotated[bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")]
+AsNewConfirmed = Annotated[bool, typer.Option("--yes", help="Do not ask before --as-new.")]
 Dsn = Annotated[str | None, typer.Option("--dsn", help="Postgres URI (default: $VERBWORKER_DSN).")]
 EngineId = Annotated[
     str | None, typer.Option("--engine-id", help="Engine ID of the cluster (default: $VERBWORKER_ENGINE_ID).")
@@ -70,6 +77,7 @@ Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]
 Paths = Annotated[list[str], typer.Argument(help="Models: files, folders or patterns.")]
+Retries = Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")]
 OptionalReason = Annotated[str, typer.Option("--reason", help="Reason, for the record.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", callback=_not_blank, help="Reason, for the record.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant ID (default: $VERBWORKER_TENANT).")]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
 from verbworker.app import settings as config
-from verbworker.app.engine_links import EngineLinks
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.entry_view import EntryView
+from verbworker.client.gate_actions import CLAIM_WAIT_S, GateActions
 from verbworker.client.incident_actions import IncidentActions
 from verbworker.client.records import (
     EntryPage,
@@ -29,10 +29,8 @@ from verbworker.contract.message import Message, validate
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.overview import Filter, Key, Overview
 from verbworker.stores.id_prefixes import IdPrefixes
-from verbworker.work.gates.decide import Gates
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.resolutions import Resolution
 
@@ -210,7 +208,7 @@ class Client:
         Repeating a request has no effect. Raises `NotFound`, or `RequestConflict` if it ended otherwise before.
         """
         resources = self.resources
-        # Withdrawing a start needs no engine id: an instance has one row, in whatever engine.
+        # Withdrawing a start needs no engine id: an instance has one row, in one engine.
         dispatches = Dispatches(resources.database, engine_id="", owner=resources.owner)
         entry = await Cancellation(resources.database, dispatches).cancel(
             await self._entry_id(entry_id), tenant_id=self.tenant, by=by or self.by, reason=reason
@@ -230,15 +228,14 @@ class Client:
         """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
         _require_limit(limit)
         entry = None if entry_id is None else await self._entry_id(entry_id)
-        found = await self._gates.list(self.tenant, gate=gate, entry_id=entry, closed=closed, limit=limit)
-        return [self._gate_record(one) for one in found]
+        return await self._gates.list(gate=gate, entry_id=entry, closed=closed, limit=limit)
 
     async def gate(self, where: EntryId, *, gate: str | None = None) -> GateRecord:
         """Return the gate that a gate id or an entry id names, an open one first.
 
         Raises `NotFound`, or `RequestConflict` if the entry waits at several: then name the `gate`.
         """
-        return self._gate_record(await self._gates.find(await self._gate_id(where), self.tenant, gate=gate))
+        return await self._gates.find(where, gate)
 
     async def decide(
         self, where: EntryId, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
@@ -249,21 +246,24 @@ class Client:
         the gate does not accept, `RequestConflict` if it was decided, closed or claimed by another person before, and
         `NotFound`.
         """
-        found = await self._gates.decide(
-            await self._gate_id(where), decision, reason=reason, by=by or self.by, tenant_id=self.tenant, gate=gate
-        )
-        return self._gate_record(found)
+        return await self._gates.decide(where, decision, reason=reason, gate=gate, by=by or self.by)
 
-    async def claim(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
-        """Claim a gate, so that no other person can decide it; raises `RequestConflict` if another person has it."""
-        found = await self._gate_id(where)
-        return self._gate_record(await self._gates.claim(found, by or self.by, self.tenant, gate=gate))
+    async def claim(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
+        """Claim a gate, so that no other person can decide it; raises `RequestConflict` if another person has it.
 
-    async def release(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
-        """Release a claimed gate, no matter who claimed it."""
-        return self._gate_record(
-            await self._gates.release(await self._gate_id(where), by or self.by, self.tenant, gate=gate)
-        )
+        The task list of an engine with native user tasks gets the claim from a worker. Its answer is awaited for up to
+        `wait` seconds: a refusal raises `RequestConflict` with the reason. If the engine is away, the claim holds here
+        and is sent later, and `claim_words` of the answer says so.
+        """
+        return await self._gates.claim(where, gate=gate, by=by or self.by, wait=wait)
+
+    async def release(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
+        """Release a claimed gate, no matter who claimed it; the engine's task list is awaited as for `claim`."""
+        return await self._gates.release(where, gate=gate, by=by or self.by, wait=wait)
 
     # ---- messages and incidents -----------------------------------------------------------------------------------
 
@@ -325,37 +325,32 @@ class Client:
         *,
         retries: int = 3,
         as_new: bool = False,
+        flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
         by: str | None = None,
     ) -> IncidentResolution:
         """Resolve an incident, named as for `incident`: its job gets retries and the engine tries again.
 
         It is told to the engine on return, and recorded in the entry with `by` and the reason. With `as_new` a held
-        verb gets a new idempotency key: its effect outside may happen twice. Raises `RequestConflict` if the engine
-        does not accept it, and `NotFound`.
+        verb gets a new idempotency key: its effect outside may happen twice. `flags` are set before, for a gateway
+        that found no way. Raises `RequestConflict` if the engine does not accept it, and `NotFound`.
         """
-        wanted = Resolution(by or self.by, reason, retries, as_new)
+        wanted = Resolution(by or self.by, reason, retries, as_new, flags or {})
         return await self._incidents(without_entry).resolve(where, wanted)
 
     def _incidents(self, without_entry: bool) -> IncidentActions:
         return IncidentActions(self.resources, self.tenant, without_entry=without_entry)
 
-    def _gate_record(self, gate: HumanGate) -> GateRecord:
-        return GateRecord.of(gate, EngineLinks.of(self._settings))
-
     async def _entry_id(self, text: EntryId) -> UUID:
         return text if isinstance(text, UUID) else await self._prefixes.entry(text)
-
-    async def _gate_id(self, text: EntryId) -> UUID:
-        return text if isinstance(text, UUID) else await self._prefixes.entry_or_gate(text)
 
     @property
     def _prefixes(self) -> IdPrefixes:
         return IdPrefixes(self.resources.database, self.tenant)
 
     @property
-    def _gates(self) -> Gates:
-        return Gates(self.resources.database)
+    def _gates(self) -> GateActions:
+        return GateActions(self.resources, self.tenant)
 
     async def _stuck(self, longer_than: timedelta, limit: int) -> EntryPage:
         view = EntryView(self.resources.database)

@@ -83,7 +83,7 @@ class EntryHandle:
             await asyncio.sleep(ENTRY_LOOKS.after(quiet))
 
     async def positions(self) -> list[PositionRecord]:
-        """Return where the entry stands in its model, as the engine sees it; nothing if the engine does not have it.
+        """Return where the entry is in its model, as the engine sees it; nothing if the engine does not have it.
 
         Raises `NotOffered` if the cluster has no search.
         """

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from verbworker.errors import NotFound
-from verbworker.runbook.event import Entry, Event, Kind, Open, Stall, Status, Wait, open_incidents, outcome_name
+from verbworker.runbook.event import Entry, Event, Kind, OpenToken, Stall, Status, Wait, open_incidents, outcome_name
 from verbworker.runbook.progress import Progress, progress
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Carrier, Instances
@@ -20,7 +20,7 @@ class FoundEntry:
 
     entry: Entry
     events: list[Event]
-    waits: list[Open]
+    waits: list[OpenToken]
     progress: Progress
     trouble: str | None
     stalls: list[Stall]

@@ -1,5 +1,7 @@
 """What a client does with incidents: list and find them, tell the story of their job, and resolve them."""
 
+import re
+from collections.abc import Iterable
 from uuid import UUID
 
 from verbworker.app.engine_links import EngineLinks
@@ -20,6 +22,22 @@ _LONGEST_NAME = 256  # characters; as long as the name of a credential
 _LONGEST_REASON = 4000  # characters; people write them
 _LARGEST_KEY = 2**63 - 1  # a bigint
 _MOST_DIGITS = 19  # of that key
+
+
+def read_flags(texts: Iterable[str]) -> dict[str, str | int]:
+    """Return flags that a person wrote as `name=value`; true, false and whole numbers are not text.
+
+    Raises `InvocationInvalid` for anything else.
+    """
+    flags: dict[str, str | int] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals:
+            raise InvocationInvalid(f"{text[:60]!a} is not a flag; write name=value, such as orch_approved=true")
+        words = {"true": True, "false": False}
+        is_number = re.fullmatch(r"-?[0-9]{1,15}", value) is not None
+        flags[name] = int(value) if is_number else words.get(value, value.strip('"'))
+    return flags
 
 
 class IncidentActions:
@@ -76,8 +94,13 @@ class IncidentActions:
         found = [] if isinstance(where, UUID) else await self._by_key(str(where))
         if not found and not isinstance(where, int):
             prefixes = IdPrefixes(self._resources.database, self._tenant)
-            which = where if isinstance(where, UUID) else await prefixes.entry_or_incident(where)
-            found = await self._overview.find_troubles(self._tenant, where=which, key=None, without_entry=False)
+            more = self._without_entry
+            which: UUID
+            if isinstance(where, UUID):
+                which = where
+            else:
+                which = await prefixes.entry_or_incident(where, without_entry=more)
+            found = await self._overview.find_troubles(self._tenant, where=which, key=None, without_entry=more)
         match found:
             case []:
                 raise NotFound(f"no open incident of the tenant {self._tenant} is named {where}")

@@ -23,7 +23,7 @@ def _hexadecimal(value: object) -> object:
 
 
 class EntryRecord(BaseModel):
-    """One entry of the runbook: what was asked, and how it stands."""
+    """One entry of the runbook: what was requested, and its state."""
 
     model_config = _LOOK
 
@@ -212,6 +212,10 @@ class GateRecord(BaseModel):
     job_key: int | None = Field(description="the job of the task; none for a native task")
     user_task_key: int | None = Field(description="the engine's key of a native task")
     engine_assignee: str | None = Field(description="who has a native task in the engine")
+    is_mirrored: bool = Field(description="whether the engine has the latest claim or release")
+    claim_trouble: str | None = Field(description="why the engine does not have it")
+    claim_words: str = Field(description="whether the engine has it, in words; empty without a task list")
+    instance_key: int
     element_instance_key: int
     gate: str
     reason: str
@@ -230,6 +234,7 @@ class GateRecord(BaseModel):
     asked: str
     state: str
     tasklist_url: str | None = Field(description="its task in Tasklist, if an address is set")
+    operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
     @classmethod
     def of(cls, gate: HumanGate, links: EngineLinks = NO_LINKS) -> Self:
@@ -237,10 +242,13 @@ class GateRecord(BaseModel):
         asked = {name: value for name, value in gate.detail.items() if name != "decisions"}
         words = {
             "decisions": gate.decisions,
+            "is_mirrored": gate.is_mirrored,
+            "claim_words": _claim_words(gate),
             "takes": ", ".join(gate.decisions) or "any word",
             "asked": "; ".join(f"{name}: {_words(value)}" for name, value in asked.items()),
             "state": _state(gate),
             "tasklist_url": links.task(gate.job_key if gate.user_task_key is None else gate.user_task_key),
+            "operate_url": links.instance(gate.instance_key),
         }
         return cls.model_validate({**_fields(gate), **words})
 
@@ -269,6 +277,8 @@ class IncidentRecord(BaseModel):
     incident_key: int | None = Field(description="the key of the engine's incident, if it is known")
     incident_type: str | None = Field(description="the engine's type of it, such as JOB_NO_RETRIES")
     incident_text: str | None = Field(description="the engine's own sentence")
+    process_id: str | None
+    is_plain: bool = Field(description="whether it belongs to a plain process, which has no entry")
     operate_url: str | None = Field(description="its instance in Operate, if an address is set")
 
     @property
@@ -287,6 +297,13 @@ class IncidentRecord(BaseModel):
         said = self.fail_text if self.state == "incident" else None
         return said or self.incident_text or self.reason
 
+    @property
+    def subject(self) -> str:
+        """What it stops: what was asked, or a plain process."""
+        if self.is_plain:
+            return f"plain process {self.process_id}, instance {self.instance_key}"
+        return self.sentence or f"a job without an entry, instance {self.instance_key}"
+
     @classmethod
     def of(cls, trouble: Trouble, links: EngineLinks) -> Self:
         """Return the record of an incident."""
@@ -303,7 +320,7 @@ class StoryLine(BaseModel):
 
 
 class PositionRecord(BaseModel):
-    """A place where an entry stands in its model, as the engine sees it."""
+    """A place where an entry is in its model, as the engine sees it."""
 
     model_config = _LOOK
 
@@ -360,6 +377,17 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 def _words(value: object) -> str:
     return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)
+
+
+def _claim_words(gate: HumanGate) -> str:
+    """Return whether the engine's task list has the latest claim or release."""
+    if gate.user_task_key is None or gate.closed_at is not None:
+        return ""
+    if gate.is_mirrored:
+        return gate.claim_trouble or "the engine's task list shows it"
+    if gate.claim_trouble is None:
+        return "the engine's task list does not have it yet; a worker sends it"
+    return f"the engine's task list does not have it yet; a worker sends it again: {gate.claim_trouble}"
 
 
 def _state(gate: HumanGate) -> str:

@@ -13,6 +13,7 @@ from uuid import UUID
 from verbworker.app.output import run
 from verbworker.client.client import Client, EntryId
 from verbworker.client.entry_handle import EntryHandle
+from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.records import (
     EntryDetail,
     EntryPage,
@@ -144,7 +145,7 @@ class SyncEntryHandle:
             yield events
 
     def positions(self) -> list[PositionRecord]:
-        """Return where the entry stands in its model: see `EntryHandle.positions`."""
+        """Return where the entry is in its model: see `EntryHandle.positions`."""
         return self._thread.call(self._handle.positions)
 
     def wait(self, *, timeout: float | None = None) -> EntryRecord:
@@ -290,13 +291,17 @@ class SyncClient:
         """Decide at a gate: see `Client.decide`."""
         return self._call(lambda client: client.decide(where, decision, reason=reason, gate=gate, by=by))
 
-    def claim(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+    def claim(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
         """Claim a gate: see `Client.claim`."""
-        return self._call(lambda client: client.claim(where, gate=gate, by=by))
+        return self._call(lambda client: client.claim(where, gate=gate, by=by, wait=wait))
 
-    def release(self, where: EntryId, *, gate: str | None = None, by: str | None = None) -> GateRecord:
+    def release(
+        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+    ) -> GateRecord:
         """Release a claimed gate: see `Client.release`."""
-        return self._call(lambda client: client.release(where, gate=gate, by=by))
+        return self._call(lambda client: client.release(where, gate=gate, by=by, wait=wait))
 
     def send(
         self,
@@ -332,12 +337,13 @@ class SyncClient:
         *,
         retries: int = 3,
         as_new: bool = False,
+        flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
         by: str | None = None,
     ) -> IncidentResolution:
         """Resolve an incident: see `Client.resolve`."""
         more: dict[str, Any] = {"retries": retries, "as_new": as_new, "without_entry": without_entry, "by": by}
-        return self._call(lambda client: client.resolve(where, reason, **more))
+        return self._call(lambda client: client.resolve(where, reason, flags=flags, **more))
 
     @property
     def _open_thread(self) -> _LoopThread:

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from verbworker.console.access.authentication import BUG, Authentication, Page
-from verbworker.console.access.headers import Safe
+from verbworker.console.access.headers import SecurityHeaders
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
 from verbworker.console.pages import gates as gate_pages
@@ -43,7 +43,7 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
 )
 
 
-def application(auth: Authentication, login: Login, api: Api) -> Safe:
+def application(auth: Authentication, login: Login, api: Api) -> SecurityHeaders:
     """Build the application that a server runs."""
     routes: list[BaseRoute] = [
         *(Route(path, auth.reading(page), methods=["GET"]) for path, page in _READING),
@@ -72,4 +72,4 @@ def application(auth: Authentication, login: Login, api: Api) -> Safe:
         return auth.refusal(500, BUG, None)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
-    return Safe(app, auth.addresses)
+    return SecurityHeaders(app, auth.addresses)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 
+from verbworker.app.selfcheck import await_database
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import running
 from verbworker.client.client import Client
@@ -21,8 +22,8 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.http.server import ServerOptions, bind, open_server
+from verbworker.http.waiting_server import open_waiting_server
 from verbworker.job.trace_context import carry_trace
-from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
@@ -47,12 +48,16 @@ async def serve(
     console.require_safe(logins, is_open=is_open)
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
+    most = console.streams + _BESIDE_STREAMS
+    options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
+    meanwhile = open_waiting_server(console.host, console.port, options, advice=advice)
+    if not await await_database(settings.database(), stop, meanwhile):
+        return
     with closing(bind(console.host, console.port, advice=advice)) as listener:
         port = listener.getsockname()[1]
         addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
         # Cookies ignore ports: two consoles on one machine must not use each other's.
         cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-        await migrations.require(settings.database())
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
@@ -62,8 +67,6 @@ async def serve(
             if logins.oidc is not None:
                 client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
             app = application(auth, Login(auth, logins, client), Api(auth, logins))
-            most = console.streams + _BESIDE_STREAMS
-            options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
             opened(addresses.home)
             async with running(tools.updates.services, stop), open_server(carry_trace(app), listener, options):
                 await stop.wait()

@@ -1,11 +1,11 @@
 """The contract between verbs and gateways: flat `orch_*` flags, and write-once `corr_*` keys."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from verblint.contracts.contract import Flag, FlagValue, find_text_misfit
-from verblint.contracts.syntax import FLAG_NAME, KEY_NAME
-from verbworker.errors import ContractInvalid, PermanentContract
+from verblint.contracts.syntax import KEY_NAME
+from verbworker.errors import PermanentContract
 
 MAX_CORRELATION = 255  # characters; engines index the key
 
@@ -15,17 +15,6 @@ class FlagContract:
     """All flags a workflow verb declares."""
 
     flags: Mapping[str, Flag] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, flags: Iterable[Flag]) -> "FlagContract":
-        """Return the contract of flags written in Python; raise `ContractInvalid` if one is declared wrongly."""
-        contract = cls({flag.name: flag for flag in flags})
-        for flag in contract.flags.values():
-            if not FLAG_NAME.fits(flag.name):
-                raise ContractInvalid(f"{flag.name!r} is not {FLAG_NAME.description}")
-            if (problem := flag.find_problem()) is not None:
-                raise ContractInvalid(f"the flag {flag.name}: {': '.join(problem)}")
-        return contract
 
     def initial(self) -> dict[str, FlagValue]:
         """Return the flags a process starts with: all of them, because an unset flag is an incident at a gateway."""
@@ -54,7 +43,7 @@ def check_correlation(
     for name, value in new.items():
         if not KEY_NAME.fits(name):
             raise PermanentContract(
-                f"{name!a} is no name of a correlation key; write it like corr_documents", code="CorrelationName"
+                f"{name!a} is not the name of a correlation key; write it like corr_documents", code="CorrelationName"
             )
         if declared is not None and name not in declared:
             raise PermanentContract(

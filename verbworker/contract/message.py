@@ -1,21 +1,30 @@
 """A message from outside: its only accepted form, and the instance it is for."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
-from verbworker.payload.canonical import canonical, parse
+from verbworker.payload.canonical import encode, parse
 
 LARGEST: Final = 1024 * 1024
 """Maximum size of an envelope in bytes; the payload is stored in one row."""
+
+MAX_VALUES: Final = 50_000
+"""Maximum number of values in an envelope: what a value costs in memory and time has little to do with its bytes."""
+
+MAX_PROBLEMS: Final = 5
+"""Maximum number of problems in a refusal: enough to mend a message by, and no more work for a hostile one."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -47,15 +56,24 @@ class Message(BaseModel):
     traceparent: Annotated[str, Field(pattern=TRACEPARENT)] | None = None
     payload: dict[str, Any] | None = None
 
+    @cached_property
+    def payload_bytes(self) -> bytes | None:
+        """Return the canonical payload, encoded once; it is what the inbox stores."""
+        return None if self.payload is None else encode(self.payload)
+
+    @cached_property
     def body_hash(self) -> bytes:
         """Return the SHA-256 of the canonical envelope, which distinguishes a repetition from a reused ID."""
-        given = {name: value for name, value in self if value is not None}
+        given: dict[str, Any] = {name: value for name, value in self if value is not None}
         if self.entry_id is not None:
             given["entry_id"] = str(self.entry_id)
-        return sha256(canonical(given)).digest()
+        if self.payload_bytes is not None:
+            given["payload"] = orjson.Fragment(self.payload_bytes)
+        # Besides the payload there are only texts, under names that every order sorts alike.
+        return sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).digest()
 
 
-class Burial(StrEnum):
+class UndeliverableCode(StrEnum):
     """Why a message could not be delivered."""
 
     INVALID = "invalid"
@@ -90,7 +108,7 @@ class Addressee:
 class Undeliverable:
     """Why a message has no addressee, and the related runbook entry, if there is one."""
 
-    code: Burial
+    code: UndeliverableCode
     reason: str
     entry_id: UUID | None = None
 
@@ -98,7 +116,7 @@ class Undeliverable:
 def read(content: bytes, *, limit: int = LARGEST) -> Message:
     """Parse bytes into a message; raise `MessageInvalid` with the problems field by field."""
     try:
-        return validate(parse(content, limit=limit))
+        return validate(parse(content, limit=limit, max_values=MAX_VALUES))
     except PermanentContract as error:
         raise MessageInvalid(f"the message cannot be read: {error}") from error
 
@@ -107,12 +125,17 @@ def validate(value: object) -> Message:
     """Validate a JSON value as a message; raise `MessageInvalid` otherwise."""
     if not isinstance(value, dict):
         raise MessageInvalid("a message is a JSON object")
+    unknown = [name for name in value if name not in Message.model_fields]
+    if len(unknown) > MAX_PROBLEMS:
+        raise _does_not_fit(
+            {str(name)[:60]: "is no field of a message" for name in unknown[:MAX_PROBLEMS]}, len(unknown)
+        )
     try:
         message = Message.model_validate(value)
-        message.body_hash()  # a payload made in Python may contain what JSON cannot
+        message.body_hash  # noqa: B018  # a payload made in Python may contain what JSON cannot
     except ValidationError as error:
-        fields = dict(_misfit(problem) for problem in error.errors(include_url=False, include_input=False))
-        raise MessageInvalid(f"the message does not fit: {', '.join(sorted(fields))}", fields) from None
+        problems = error.errors(include_url=False, include_input=False)
+        raise _does_not_fit(dict(map(_misfit, problems[:MAX_PROBLEMS])), len(problems)) from None
     except PermanentContract as error:
         raise MessageInvalid(f"the message cannot be kept: {error}") from error
     return message
@@ -130,12 +153,19 @@ def address(
     only = ours[0].entry_id if len({one.entry_id for one in ours}) == 1 else None
     if not waiting:
         # Another tenant's case is not reported either: we must not reveal which keys exist.
-        return Undeliverable(Burial.ENDED, "its case has ended", only) if ours else None
+        return Undeliverable(UndeliverableCode.ENDED, "its case has ended", only) if ours else None
     if sum(not one.has_ended for one in candidates) > 1:
-        return Undeliverable(Burial.SEVERAL, "several cases have its key", only)
+        return Undeliverable(UndeliverableCode.SEVERAL, "several cases have its key", only)
     if entry_id not in (None, waiting[0].entry_id):
-        return Undeliverable(Burial.MISMATCH, f"it names the entry {entry_id}, but its key belongs to another")
+        return Undeliverable(
+            UndeliverableCode.MISMATCH, f"it names the entry {entry_id}, but its key belongs to another"
+        )
     return Addressee(waiting[0].instance_uid, waiting[0].entry_id)
+
+
+def _does_not_fit(fields: Mapping[str, str], count: int) -> MessageInvalid:
+    more = f" and {count - len(fields)} more" if count > len(fields) else ""
+    return MessageInvalid(f"the message does not fit: {', '.join(sorted(fields))}{more}", fields)
 
 
 def _misfit(problem: Any) -> tuple[str, str]:
@@ -153,7 +183,7 @@ def _misfit(problem: Any) -> tuple[str, str]:
 def _unknown(name: str) -> str:
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     near = get_close_matches(snake, Message.model_fields, n=1)
-    return f"is no field of a message; did you mean {near[0]}?" if near else "is no field of a message"
+    return f"is not a field of a message; did you mean {near[0]}?" if near else "is not a field of a message"
 
 
 def engine_message_id(tenant_id: str, message_id: str, generation: int) -> str:

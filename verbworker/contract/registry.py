@@ -356,7 +356,7 @@ def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ..
 
 def _check(verb: Verb) -> None:
     if not VERB_NAME.fits(verb.name):
-        raise ContractInvalid(f"{verb.name!r} is no verb name; write it as domain.verb-name in lower case")
+        raise ContractInvalid(f"{verb.name!r} is not a verb name; write it as domain.verb-name in lower case")
     if verb.name.startswith(OWN_JOBS):
         raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {OWN_JOBS}")
     if verb.mode is Mode.TRANSACTIONAL and not verb.act.is_async:

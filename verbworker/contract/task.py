@@ -201,7 +201,7 @@ def variables_in(name: str, answer: object) -> Mapping[str, object]:
     if isinstance(answer, Mapping) and all(isinstance(key, str) for key in answer):
         return answer
     raise PermanentContract(
-        f"{name} answered {type(answer).__name__}; a plain task answers a dict of variables or None",
+        f"{name} answered {type(answer).__name__}; a plain task returns a dict of variables or None",
         code="AnswerInvalid",
     )
 
@@ -227,7 +227,9 @@ def variables_bytes(name: str, variables: Mapping[str, object]) -> bytes:
 def check_task(task: PlainTask) -> None:
     """Raise `ContractInvalid` unless the engine and the runtime can serve the task."""
     if not task.name or not task.name.isprintable() or len(task.name) > _MOST_TYPE:
-        raise ContractInvalid(f"{task.name[:_MOST_TYPE]!r} is no job type; write 1 to {_MOST_TYPE} visible characters")
+        raise ContractInvalid(
+            f"{task.name[:_MOST_TYPE]!r} is not a job type; write 1 to {_MOST_TYPE} visible characters"
+        )
     if task.name.startswith(OWN_JOBS):
         raise ContractInvalid(f"{task.name} is reserved: the runtime's own job types begin with {OWN_JOBS}")
     if task.concurrency < 1 or task.max_runs < 1 or task.batch < 1:

@@ -154,3 +154,13 @@ class Verb:
         """Return whether a part of it would block the event loop and so runs on a thread."""
         parts = (self.act, *self.before, *self.after, *(() if self.probe is None else (self.probe,)))
         return not all(part.is_async for part in parts)
+
+    def result_of(self, answer: object) -> Result[Any]:
+        """Return what the verb's function returned as a `Result`; `PermanentContract` for anything but its model."""
+        result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
+        if not isinstance(result.case, self.model):
+            raise PermanentContract(
+                f"{self.name} answered {type(result.case).__name__}; a verb returns a Result or its model",
+                code="AnswerInvalid",
+            )
+        return result

@@ -37,7 +37,7 @@ QUEUES: Mapping[str, BacklogPlace] = {
     ),
     "endless runs": BacklogPlace(
         "overtime",
-        "verb(s) run on although their time is over",
+        "verb(s) still run past their time limit",
         _NO_GRACE,
         "restart the worker that frames explain names, and give the verb's own calls a timeout",
     ),

@@ -27,6 +27,7 @@ _OFF = {
     "REST": "decisions at the cluster's own user tasks, correlation with an answer, the engine's clock",
     "search": "incidents, cancellations and user tasks that only the cluster knows",
 }
+_REFUSED = "report it with the cluster's version; until then what is found is filtered here, which takes longer"
 _NO_STREAM = "allow HTTP/2 streams of 15 seconds in proxies, or set VERBWORKER_STREAMING=false"
 
 
@@ -90,6 +91,8 @@ async def apis(subject: Subject) -> Sequence[CheckResult]:
     found = ", ".join(_offer(name, offer) for name, offer in _apis(offers))
     off = "; ".join(f"off: {_OFF[name]}" for name, offer in _apis(offers) if not offer.is_there)
     words = f"{found}; {off}" if off else found
+    if offers.refused_searches:
+        return [warn(check, f"{words}; refused: {'; '.join(offers.refused_searches)}", _REFUSED)]
     # A cluster may well have no gRPC or no search; REST every supported one has, so only its address is missing.
     return [ok(check, words) if offers.rest.is_there else warn(check, words, _NO_REST)]
 

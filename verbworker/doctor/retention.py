@@ -8,7 +8,7 @@ from verbworker.app.services import retention
 from verbworker.doctor.check_result import CheckResult, ok, warn
 from verbworker.doctor.subject import Subject
 from verbworker.stores.checkup import Checkup
-from verbworker.work.upkeep.retention import COUNTED, ENTRIES, Standing
+from verbworker.work.upkeep.retention import COUNTED, ENTRIES, RuleState
 
 _NAME = "retention"
 # A worker checks every few minutes, so rows due for a day are deleted by no worker.
@@ -33,7 +33,7 @@ async def look(subject: Subject) -> Sequence[CheckResult]:
     return found or [ok(_NAME, _summary(standing))]
 
 
-def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]:
+def _behind(late: Sequence[RuleState], has_export: bool) -> Sequence[CheckResult]:
     found = []
     for one in late:
         many = "or more " if one.due.rows >= COUNTED else ""
@@ -45,7 +45,7 @@ def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]
     return found
 
 
-def _check_growth(kept: Sequence[Standing]) -> Sequence[CheckResult]:
+def _check_growth(kept: Sequence[RuleState]) -> Sequence[CheckResult]:
     large = [one for one in kept if one.size.rows >= _MANY]
     return [
         warn(
@@ -57,7 +57,7 @@ def _check_growth(kept: Sequence[Standing]) -> Sequence[CheckResult]:
     ]
 
 
-def _summary(standing: Sequence[Standing]) -> str:
+def _summary(standing: Sequence[RuleState]) -> str:
     due = sum(one.due.rows for one in standing)
     kept = [f"{one.rule.kind} (about {one.size.rows:,} rows)" for one in standing if one.kept is None]
     return f"{due} row(s) are due; kept forever: {', '.join(kept) or 'nothing'}"

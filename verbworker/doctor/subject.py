@@ -1,13 +1,14 @@
 """The subject of the checks: resources opened on first use and closed at the end."""
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Self
 
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import choose_engine, load_app
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
+from verbworker.errors import VerbworkerError
 from verbworker.stores.database import Database
 
 
@@ -20,6 +21,7 @@ class Subject:
         self.models = tuple(models)
         self._stack = AsyncExitStack()
         self._database: Database | None = None
+        self._chosen: Engine | None = None
         self._engine: Engine | None = None
         self._registry: Registry | None = None
 
@@ -33,7 +35,7 @@ class Subject:
     async def engine(self) -> Engine:
         """Return the open engine."""
         if self._engine is None:
-            self._engine = await self._stack.enter_async_context(choose_engine(self.settings, is_working=False))
+            self._engine = await self._stack.enter_async_context(self._chosen or self._choose())
         return self._engine
 
     def registry(self) -> Registry | None:
@@ -42,7 +44,13 @@ class Subject:
             self._registry = load_app(self.app)
         return self._registry
 
+    def _choose(self) -> Engine:
+        return choose_engine(self.settings, is_working=False)
+
     async def __aenter__(self) -> Self:
+        """Load the engine's client: on a busy machine its import takes seconds, which are not the engine's."""
+        with suppress(VerbworkerError):  # a check that needs the engine reports it
+            self._chosen = self._choose()
         return self
 
     async def __aexit__(self, *_: object) -> None:

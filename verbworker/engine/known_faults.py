@@ -66,13 +66,13 @@ def stall_remedy(version: str, instance_key: int) -> str:
 def overdue_remedy(version: str, instance_key: int) -> str:
     """Describe how to make the engine check its timers and backoffs again."""
     if version_number(version) is None:
-        return "see that a worker runs: it moves the embedded engine's clock"
-    return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then looks at every due time anew"
+        return "check that a worker runs: it moves the embedded engine's clock"
+    return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then checks every due time again"
 
 
 def lost_remedy(version: str) -> str:
     """Describe what to do about an instance that the engine has under no known key."""
-    end = "if nothing comes of it, end it and ask for it anew: verbworker runbook cancel"
+    end = "if that does not help, cancel it and start it again: verbworker runbook cancel"
     if version_number(version) is None:
-        return f"see that a worker serves its jobs; {end}"
+        return f"check that a worker serves its jobs; {end}"
     return f"restart the brokers one by one, so that each hands out again what it has; {end}"

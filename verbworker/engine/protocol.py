@@ -96,6 +96,8 @@ class EngineIncident:
     message: str
     job_key: int | None = None
     raised_at: datetime | None = None
+    process_id: str = ""
+    definition_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class EngineOffers:
     rest: Offer
     search: Offer
     pushes_jobs: bool  # over gRPC, as long as that is the transport in use
+    refused_searches: Sequence[str] = ()  # forms of a search that the cluster does not take, each in a sentence
 
 
 class JobCommands(Protocol):
@@ -220,6 +223,9 @@ class Engine(JobCommands, JobTimeouts, Protocol):
 
     async def resolve_incident(self, incident_key: int) -> None:
         """Resolve an incident, so that its element tries again; `JobGone` if the engine does not have it."""
+
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance from outside of its model, as an operator does; `JobGone` if it has ended."""
 
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """Return the open incidents of these instances, or of all without keys.

@@ -23,7 +23,7 @@ _MOST_CONNECTIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a request; a body beyond the limit is cut off, so it is no JSON any more."""
+    """The answer to a request; a body beyond the limit is cut off or not read, so it is no JSON any more."""
 
     status: int
     headers: Mapping[str, str]
@@ -139,6 +139,8 @@ class HttpConnections:
             await client.aclose()
 
     def _open(self) -> "httpx.AsyncClient":
+        from http.cookiejar import CookieJar, DefaultCookiePolicy
+
         import httpx
 
         if self._client is None:
@@ -147,6 +149,8 @@ class HttpConnections:
                 timeout=None,  # the deadline of a request counts for everything together, name resolution included
                 trust_env=False,  # a gateway is inside the network, or has an address of its own
                 follow_redirects=False,
+                # No cookies: a gateway that sees a session refuses commands without its token against forged requests.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 limits=httpx.Limits(
                     max_connections=_MOST_CONNECTIONS,
                     max_keepalive_connections=_MOST_CONNECTIONS,
@@ -157,13 +161,20 @@ class HttpConnections:
 
 
 async def _read(answer: "httpx.Response", largest: int) -> tuple[bytes, bool]:
-    """Return the body up to `largest` bytes, and whether that is all of it."""
+    """Return the body up to `largest` bytes, and whether that is all of it; nothing is read of one announced larger."""
+    if _announced(answer) > largest:
+        return b"", False
     body = bytearray()
     async for part in answer.aiter_raw():
         body += part
         if len(body) > largest:
             break
     return bytes(body[:largest]), len(body) <= largest
+
+
+def _announced(answer: "httpx.Response") -> int:
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if length.isdecimal() else 0
 
 
 def _context(url: str, ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:

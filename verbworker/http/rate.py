@@ -36,3 +36,9 @@ class Rates:
             return (1.0 - bucket.tokens) / self._per_second
         bucket.tokens -= 1.0
         return 0.0
+
+    def charge(self, sender: str, requests: float) -> None:
+        """Charge an admitted request for what it costs beyond one, as a debt if need be: the next one waits."""
+        if requests > 1.0 and (bucket := self._buckets.get(sender)) is not None:
+            # No deeper than a burst: one large body may delay its sender, not lock it out.
+            bucket.tokens = max(bucket.tokens - (requests - 1.0), -float(self._burst))

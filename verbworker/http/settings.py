@@ -43,7 +43,7 @@ def read_credentials(kind: type[Known], given: SecretStr | None, file: Path | No
 
 
 def require_unique(names: Iterable[str], whose: str) -> None:
-    """Raise `ContractInvalid` if two credentials have the same name: it stands for its holder in the records."""
+    """Raise `ContractInvalid` if two credentials have the same name: it identifies its holder in the records."""
     found = list(names)
     if len(found) != len(set(found)):
         raise ContractInvalid(f"two {whose} credentials have the same name; each needs its own")

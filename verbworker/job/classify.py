@@ -99,6 +99,6 @@ def _describe(error: Exception, raised: RaisedError) -> tuple[str, str]:
 
 def to_printable(text: str, most: int = _MOST_WORDS) -> str:
     """Return text safe to store, send and show: neither Postgres nor every terminal accepts all characters."""
-    # Cut first: a verb may raise a text of megabytes, and the loop stands still while each character is looked at.
+    # Cut first: a verb may raise a text of megabytes, and the loop is blocked while each character is checked.
     line = "".join(character if character.isprintable() else " " for character in text[:most])
     return line if len(text) <= most else line[: most - 1] + "…"

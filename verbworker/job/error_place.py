@@ -109,7 +109,7 @@ def _short_name(frame: FrameType) -> str:
 
 
 def _short_file(name: str, module: str) -> str:
-    """Return a file's name from its package on: where it is installed concerns nobody else."""
+    """Return a file's name from its package on: where it is installed is private."""
     path = PurePath(name)
     parts = module.count(".") + (2 if path.stem == "__init__" else 1)
     return "/".join(path.parts[-parts:])

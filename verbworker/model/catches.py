@@ -10,8 +10,9 @@ from typing import Any
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.event_cause import Error
 from verblint.bpmn.model import Definitions, Process
-from verblint.bpmn.reader import ModelError, read
 from verblint.flow.catchers import Thrower, throwers
+from verbworker.errors import Refused
+from verbworker.model.element_tree import open_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,12 @@ def read_catches(model: Definitions, process: Process) -> dict[str, StepCatches]
 def catches_of(content: bytes, process_id: str) -> dict[str, StepCatches]:
     """Return the same for one process of a model in bytes; empty when the model is invalid or lacks the process."""
     try:
-        root = read(content)
-    except ModelError:
+        with open_tree(content) as root:
+            model = assemble(root)
+            found = next((process for process in model.processes if process.id == process_id), None)
+            return {} if found is None else read_catches(model, found)
+    except Refused:
         return {}
-    try:
-        model = assemble(root)
-        found = next((process for process in model.processes if process.id == process_id), None)
-        return {} if found is None else read_catches(model, found)
-    finally:
-        root.document.take_apart()
 
 
 def as_json(catches: Catches) -> dict[str, Any]:

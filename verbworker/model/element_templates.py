@@ -69,7 +69,7 @@ def _verb(verb: Verb) -> Template:
 
 
 def _undoing() -> Template:
-    words = "Undo what this case has done, the youngest step first"
+    words = "Undo what this case has done, the newest step first"
     task = _hidden(COMPENSATE, {"type": "zeebe:taskDefinition", "property": "type"})
     return _template(
         "undo", COMPENSATE, words, ("bpmn:ServiceTask", "bpmn:Task"), properties=[_name_property(words), task]

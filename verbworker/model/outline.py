@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.model import Definitions, NodeKind
-from verblint.bpmn.reader import ModelError, read
 from verblint.flow.job_nodes import jobs
 from verblint.flow.message_waits import CATCHING, message_refs
 from verblint.names import FOREIGN_JOBS, OWN_JOBS
 from verbworker.engine.protocol import Resource
-from verbworker.errors import Refused
+from verbworker.model.element_tree import open_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,7 @@ class Outline:
 
 def outline(model: Resource) -> Outline:
     """Return the outline of a model; raise `Refused` when it cannot be parsed."""
-    try:
-        root = read(model.content)
-    except ModelError as error:
-        raise Refused(f"{model.name} cannot be read: {error.message}") from error
-    try:
+    with open_tree(model.content, model.name) as root:
         definitions = assemble(root)
         uses = tuple(
             Use(node.binding.job_type, process.id, node.id, model.name, node.element.line)
@@ -51,8 +46,6 @@ def outline(model: Resource) -> Outline:
         return Outline(
             model.name, tuple(process.id for process in definitions.executable), uses, _messages(definitions)
         )
-    finally:
-        root.document.take_apart()
 
 
 def _messages(definitions: Definitions) -> frozenset[str]:

@@ -5,14 +5,12 @@ comments, line ends and the diagram stay as authored. Inserted elements declare 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.element import ZEEBE, Element
 from verblint.bpmn.event_cause import Compensate, Link, MessageEvent
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
-from verblint.bpmn.reader import ModelError, read
 from verblint.bpmn.zeebe_schema import Version
 from verblint.fixes.edits import apply
 from verblint.fixes.insertions import into_group, raw_name
@@ -25,6 +23,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.model.catches import StepCatches, read_catches
+from verbworker.model.element_tree import open_tree
 from verbworker.model.native_tasks import hear_tasks, refuse_unheard
 from verbworker.model.waits import ModelWait, count_steps, gateway_before, read_waits
 from verbworker.profile.compile import Compiled, compile_process, only_process, owner_of
@@ -72,7 +71,7 @@ def take_plain(content: bytes, registry: Registry) -> Woven:
 
     Raises `Refused` when the registry treats it, or a job of it, as hollow.
     """
-    with _open_tree(content) as root:
+    with open_tree(content) as root:
         model = assemble(root)
         process = only_process(model)
         _refuse_own_listeners(root)
@@ -105,20 +104,8 @@ def weave(content: bytes, registry: Registry, *, engine: Version = DEFAULT_ENGIN
     `engine` is the linter's profile of the engine: what only later ones know is not woven in. The same bytes always
     give the same result. Exactly these bytes must have passed the linter, for the same engine.
     """
-    with _open_tree(content) as root:
+    with open_tree(content) as root:
         return _woven(root, registry, engine)
-
-
-@contextmanager
-def _open_tree(content: bytes) -> Iterator[Element]:
-    try:
-        root = read(content)
-    except ModelError as error:
-        raise Refused(f"the model cannot be read: {error.message}") from error
-    try:
-        yield root
-    finally:
-        root.document.take_apart()
 
 
 def _woven(root: Element, registry: Registry, engine: Version) -> Woven:

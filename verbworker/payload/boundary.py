@@ -251,12 +251,7 @@ def _keys(entered: AdmittedJob, result: Result[Any], data: Mapping[str, Any]) ->
 
 
 def _result(verb: Verb, answer: Any) -> Result[Any]:
-    result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
-    if not isinstance(result.case, verb.model):
-        raise PermanentContract(
-            f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
-            code="AnswerInvalid",
-        )
+    result = verb.result_of(answer)
     if not isinstance(result.flags, Mapping) or not isinstance(result.correlation, Mapping):
         raise PermanentContract(f"{verb.name} answered flags or correlation keys without names", code="AnswerInvalid")
     return result

@@ -99,5 +99,5 @@ def _apply(step: Upgrade, payload: DomainPayload) -> dict[str, Any]:
 def _split(schema: str) -> tuple[str, int]:
     found = SCHEMA.fullmatch(schema)
     if found is None:
-        raise ContractInvalid(f"{schema!r} is no schema; write it as kyc.open-case/v1")
+        raise ContractInvalid(f"{schema!r} is not a schema; write it as kyc.open-case/v1")
     return found["verb"], int(found["version"])

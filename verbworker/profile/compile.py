@@ -24,13 +24,13 @@ from verblint.bpmn.event_cause import (
     Timer,
 )
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope, SequenceFlow
-from verblint.bpmn.reader import ModelError, read
 from verblint.flow.job_nodes import is_job
 from verblint.flow.message_waits import correlation_name
 from verblint.names import OWN_JOBS
 from verbworker.contract.policy import Policy
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
+from verbworker.model.element_tree import open_tree
 from verbworker.payload.canonical import canonical
 from verbworker.payload.signature import digest
 from verbworker.profile.last_writers import find_last_writers
@@ -61,16 +61,10 @@ def compile_model(content: bytes, workflows: Iterable[WorkflowVerb], policies: M
 
     The same model, contract and policies always give the same value.
     """
-    try:
-        root = read(content)
-    except ModelError as error:
-        raise Refused(f"the model cannot be read: {error.message}") from error
-    try:
+    with open_tree(content) as root:
         model = assemble(root)
         process = only_process(model)
         return compile_process(model, process, owner_of(process, workflows), policies)
-    finally:
-        root.document.take_apart()
 
 
 def only_process(model: Definitions) -> Process:

@@ -22,7 +22,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SessionNames:
     """What the session knows so far: its orders, the numbers it gave, and the decisions of each gate."""
 
     orders: Mapping[str, str]
@@ -30,7 +30,7 @@ class Known:
     gates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def suggest(text: str, shapes: Shapes, known: Known) -> list[Suggestion]:
+def suggest(text: str, shapes: Shapes, known: SessionNames) -> list[Suggestion]:
     """Suggest what may follow; nothing where any text may."""
     words, begun = split(text)
     following = ((_as_begun(word, begun), meta) for word, meta in _find_next(words, shapes, known))
@@ -51,7 +51,7 @@ def shape_at(text: str, shapes: Shapes) -> VerbShape | None:
     return shapes.get(named[0]) if named else None
 
 
-def _find_next(words: Sequence[str], shapes: Shapes, known: Known) -> Iterator[tuple[str, str]]:
+def _find_next(words: Sequence[str], shapes: Shapes, known: SessionNames) -> Iterator[tuple[str, str]]:
     match words:
         case []:
             yield from known.orders.items()

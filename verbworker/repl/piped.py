@@ -14,7 +14,7 @@ from verbworker.repl.shapes import ArgumentSlot
 _LONGEST_INPUT = 1024 * 1024  # bytes; a pipe without line ends must not fill the memory
 
 
-class Nobody:
+class UnattendedInput:
     """Replaces the person: prints what would happen, and agrees only if that was allowed beforehand."""
 
     def __init__(self, *, agrees: bool) -> None:

@@ -17,7 +17,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
 
-from verbworker.repl.completer import Known, Suggestion, shape_at, suggest, suggest_answer
+from verbworker.repl.completer import SessionNames, Suggestion, shape_at, suggest, suggest_answer
 from verbworker.repl.formatting import ORDERS, plain
 from verbworker.repl.lines import is_open
 from verbworker.repl.session import ReplAnswer, ReplSession
@@ -33,7 +33,7 @@ _GREETING = "Type a verb or help. Tab completes, Ctrl-D leaves."
 _STOPPED = "You stopped waiting; it may still run. Check the runbook."
 
 
-class Suggesting(Completer):
+class FunctionCompleter(Completer):
     """Completion by a function of the text before the cursor."""
 
     def __init__(self, suggesting: Callable[[str], list[Suggestion]]) -> None:
@@ -52,13 +52,13 @@ class Terminal:
         self, shapes: Shapes, history: History, *, source: Input | None = None, target: Output | None = None
     ) -> None:
         self._shapes = shapes
-        self._known: Callable[[], Known] = lambda: Known(ORDERS)
+        self._known: Callable[[], SessionNames] = lambda: SessionNames(ORDERS)
         self._standing: Callable[[], str] = lambda: ""
         self._attend: Callable[[], None] = _nothing
         self._lines: PromptSession[str] = PromptSession(
             PROMPT,
             history=history,
-            completer=Suggesting(lambda text: suggest(text, shapes, self._known())),
+            completer=FunctionCompleter(lambda text: suggest(text, shapes, self._known())),
             complete_while_typing=False,
             multiline=True,
             prompt_continuation=_CONTINUED,
@@ -77,7 +77,7 @@ class Terminal:
             output=target,
         )
 
-    def show(self, known: Callable[[], Known], standing: Callable[[], str]) -> None:
+    def show(self, known: Callable[[], SessionNames], standing: Callable[[], str]) -> None:
         """Set the sources of the completions and the status line."""
         self._known, self._standing = known, standing
 
@@ -112,7 +112,7 @@ class Terminal:
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """Ask a question; Ctrl-C and Ctrl-D return None."""
         _say(question)
-        return await self._answer(f"{plain(slot.name)}> ", Suggesting(lambda text: suggest_answer(text, slot)))
+        return await self._answer(f"{plain(slot.name)}> ", FunctionCompleter(lambda text: suggest_answer(text, slot)))
 
     async def agrees(self, sentence: str) -> bool | None:
         """Ask whether to go on; Enter alone means yes."""
@@ -129,7 +129,7 @@ class Terminal:
     async def _answer(self, prompt: str, completer: Completer | None) -> str | None:
         try:
             # Without one the prompt would keep the completer of the previous question.
-            return await self._answers.prompt_async(prompt, completer=completer or Suggesting(lambda _: []))
+            return await self._answers.prompt_async(prompt, completer=completer or FunctionCompleter(lambda _: []))
         except (KeyboardInterrupt, EOFError):
             return None
         finally:
@@ -144,8 +144,8 @@ class Terminal:
 async def converse(session: ReplSession, terminal: Terminal, watch: StatusLine) -> None:
     """Evaluate one line after the other until the user leaves."""
 
-    def collect_words() -> Known:
-        return Known(ORDERS, session.numbers.newest_first, {**session.takes, **watch.takes})
+    def collect_words() -> SessionNames:
+        return SessionNames(ORDERS, session.numbers.newest_first, {**session.takes, **watch.takes})
 
     terminal.show(collect_words, lambda: watch.line)
     _say(_GREETING)

@@ -1,5 +1,6 @@
 """Runbook entries and events, and their description for people."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -150,7 +151,7 @@ class ParkedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenToken:
     """An open token, for display."""
 
     token_id: UUID
@@ -239,6 +240,9 @@ def describe(event: Event) -> str:
             sentence = "Completed" if outcome_name(event) is None else "Completed: {outcome}"
         case Kind.CANCELLED, {"running": [_, *_] as steps}:
             return f"Cancelled while steps ran; their outcome is unknown: {'; '.join(map(_name_step, steps))}"
+        case Kind.RESOLVE_REQUESTED, {"flags": dict(flags)} if flags:
+            given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in flags.items())
+            return f"{sentence.format_map(event.detail)} ({given})"
         case ((Kind.INCIDENT_RAISED | Kind.RESULT), {"text": str(text)}) if text:
             sentence += ": {text}"
     return sentence.format_map(defaultdict(lambda: None, event.detail))

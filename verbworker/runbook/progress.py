@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from verbworker.runbook.event import Entry, Event, Kind, Open, Stall, StallKind, Status
+from verbworker.runbook.event import Entry, Event, Kind, OpenToken, Stall, StallKind, Status
 
 _COARSE = {Status.EXECUTING: "in progress", Status.PARKED: "parked"}
 
@@ -19,11 +19,6 @@ class Progress:
     stalls: tuple[str, ...] = ()
 
     @property
-    def coarse(self) -> str:
-        """Return in progress, parked or done, without how it ended."""
-        return coarse_progress(self.status)
-
-    @property
     def detailed(self) -> str:
         """Return for example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
         so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"
@@ -37,7 +32,7 @@ def coarse_progress(status: Status) -> str:
 
 
 def progress(
-    entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int
+    entry: Entry, events: Sequence[Event], waits: Sequence[OpenToken], stalls: Sequence[Stall] = (), *, steps: int
 ) -> Progress:
     """Return an entry's progress from its events and waits; `steps` is the length of the usual path.
 

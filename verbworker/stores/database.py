@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import asyncpg
 
 from verbworker import metrics
+from verbworker.background.outages import POSTGRES, Outage
 from verbworker.errors import ContractInvalid, StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores.dsn import read_address
 from verbworker.stores.server_errors import reason_of, unreachable
 from verbworker.stores.sql import query
 
-Value = TypeVar("Value")
 _Holder = asyncio.Task[Any] | None
 Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
 
@@ -205,10 +205,18 @@ class Database:
     """A pool of connections to one database, opened and closed with `async with`.
 
     With `own` it runs only statements of `sql/queries`, and verbs by `lazy_transaction`; any other is reset after use.
+    An answer on one of its connections ends the `outages`.
     """
 
     def __init__(
-        self, dsn: str, *, size: int, settings: dict[str, str] | None = None, name: str = "one", own: bool = False
+        self,
+        dsn: str,
+        *,
+        size: int,
+        settings: dict[str, str] | None = None,
+        name: str = "one",
+        own: bool = False,
+        outages: Sequence[Outage] = (POSTGRES,),
     ) -> None:
         self._dsn = dsn
         self._size = size
@@ -216,6 +224,7 @@ class Database:
         self._connection_class = _OwnStatementsOnly if own else _Connection
         self._pool: Any = None
         self._wait = metrics.POOL_WAIT.labels(name)
+        self._outages = outages
         self._holders: set[_Holder] = set()
         self.is_open = False
 
@@ -253,6 +262,7 @@ class Database:
         try:
             with translate_errors():
                 yield connection
+            self._note_answer()
         finally:
             await self._give_back(connection, holder)
 
@@ -281,6 +291,7 @@ class Database:
                 raise
             with translate_errors():
                 await transaction.commit()
+            self._note_answer()
         finally:
             await self._give_back(connection, holder)
 
@@ -302,6 +313,10 @@ class Database:
             await transaction.commit()
         finally:
             await self._give_back(connection, holder)
+
+    def _note_answer(self) -> None:
+        for outage in self._outages:
+            outage.note_answer()
 
     async def _take(self) -> tuple[Any, _Holder]:
         """Take a connection from the pool, one per task.
@@ -373,14 +388,3 @@ class Database:
 async def plan_by_key(connection: Connection) -> None:
     """Plan the rest of this transaction as on our own pools; a verb's statements come before."""
     await connection.fetch(query("database", "keyed"))
-
-
-def value_of(kind: type[Value], row: Row, /, **given: object) -> Value:
-    """Return a row as a dataclass: each column fills the field of its name, unless the field is given."""
-    names = vars(kind)["__dataclass_fields__"]  # `fields` would build a tuple for every row
-    return kind(**{name: value for name, value in row.items() if name in names} | given)
-
-
-def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
-    """Turn rows into columns, for statements that read their rows with `unnest`."""
-    return [[row[index] for row in rows] for index in range(width)]

@@ -1,20 +1,50 @@
 """Deployments: the bytes behind each process definition of an engine, and its waits."""
 
 import json
+import logging
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Self
 
 from verbworker.engine.protocol import Deployed
+from verbworker.job.job import Job
 from verbworker.model import catches
 from verbworker.model.catches import Catches
 from verbworker.model.waits import Waits, as_json, from_json
 from verbworker.model.weave import Woven
 from verbworker.profile.compile import Compiled
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
-# After a lost answer the caller soon repeats the deployment; a rejected deployment is never recorded.
-_UNANSWERED_FOR = timedelta(hours=1)
+_log = logging.getLogger(__name__)
+
+# How long after it was asked for a model may turn up under a key that nobody recorded. The first job of a definition
+# comes soon, unless no worker runs.
+_UNANSWERED_FOR = timedelta(days=1)
+# What only people read in a model: names, documentation, and the diagram.
+_FOR_PEOPLE = re.compile(
+    rb"""\sname=("[^"]*"|'[^']*')"""
+    rb"|<(?:\w+:)?documentation\b.*?</(?:\w+:)?documentation>"
+    rb"|<(?:\w+:)?BPMNDiagram\b.*?</(?:\w+:)?BPMNDiagram>",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition as a job names it."""
+
+    key: int
+    process_id: str
+    version: int
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """Return the definition of a job."""
+        return cls(job.process_definition_key, job.process_id, job.process_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +87,36 @@ class Deployments:
                 *promised,
             )
 
-    async def request(self, woven: Woven) -> None:
-        """Store what a model catches before the engine has it: jobs arrive even if the engine's answer is lost."""
-        caught = json.dumps(catches.as_json(woven.catches))
+    async def request(self, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> None:
+        """Store a model before the engine has it: its jobs arrive even if the engine's answer is lost."""
         await self._database.execute(
-            query("deployments", "request"), self._engine_id, woven.process_id, woven.content, caught
+            query("deployments", "request"),
+            self._engine_id,
+            woven.process_id,
+            woven.verb,
+            resource,
+            authored_sha256,
+            woven.content,
+            _shape(woven),
+            json.dumps(as_json(woven.waits)),
+            woven.steps,
+            by,
+            _terms_digest(woven),
+            json.dumps(catches.as_json(woven.catches)),
         )
 
-    async def find_requests(self, process_id: str, *, within: timedelta = _UNANSWERED_FOR) -> list[Catches]:
-        """Return what each requested model of a process catches whose deployment is not recorded yet."""
-        rows = await self._database.fetch(query("deployments", "requested"), self._engine_id, process_id, within)
-        return [catches.from_json(json.loads(row["catches"])) for row in rows]
+    async def assume(
+        self, definition: Definition, *, within: timedelta = _UNANSWERED_FOR, on: Connection | None = None
+    ) -> bool:
+        """Record a definition that nobody recorded as the model it must be; False when that is not certain."""
+        key, process_id, version = definition.key, definition.process_id, definition.version
+        row = await (on or self._database).fetchrow(
+            query("deployments", "assume"), self._engine_id, key, process_id, version, within
+        )
+        if row is not None:
+            said = {"process_id": process_id, "version": version, "definition_key": key}
+            _log.warning("the engine has a model whose deployment it did not confirm; it is assumed", extra=said)
+        return row is not None
 
     async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:
         """Record the definition the engine made of these bytes; False when it is already known."""
@@ -84,7 +133,7 @@ class Deployments:
             json.dumps(as_json(woven.waits)),
             woven.steps,
             by,
-            None if woven.compiled.definition_id is None else woven.compiled.ir_digest,
+            _terms_digest(woven),
             json.dumps(catches.as_json(woven.catches)),
         )
         return row is not None
@@ -94,14 +143,16 @@ class Deployments:
         row = await (on or self._database).fetchrow(query("deployments", "find"), self._engine_id, definition_key)
         return None if row is None else _deployment(row)
 
-    async def waits(self, definition_key: int, *, on: Connection | None = None) -> Waits | None:
-        """Return the waits of a definition; None when it is not recorded. A recorded one never changes."""
-        if definition_key not in self._waits:
-            deployment = await self.find(definition_key, on=on)
+    async def waits(self, definition: Definition, *, on: Connection | None = None) -> Waits | None:
+        """Return the waits of a definition; None when it is neither recorded nor certain. They never change."""
+        if definition.key not in self._waits:
+            deployment = await self.find(definition.key, on=on)
+            if deployment is None and await self.assume(definition, on=on):
+                deployment = await self.find(definition.key, on=on)
             if deployment is None:
                 return None
-            self._waits[definition_key] = deployment.waits
-        return self._waits[definition_key]
+            self._waits[definition.key] = deployment.waits
+        return self._waits[definition.key]
 
     async def latest(self, process_id: str) -> Deployment | None:
         """Return the newest version of a process."""
@@ -118,6 +169,13 @@ class Deployments:
         row = await (on or self._database).fetchrow(query("deployments", "content"), self._engine_id, definition_key)
         return None if row is None else row["woven"]
 
+    async def model(self, definition: Definition, *, on: Connection | None = None) -> bytes | None:
+        """Return the model of a definition; None when it is neither recorded nor certain."""
+        content = await self.content(definition.key, on=on)
+        if content is None and await self.assume(definition, on=on):
+            content = await self.content(definition.key, on=on)
+        return content
+
     async def catches(self, definition_key: int) -> Catches | None:
         """Return what each step of a definition catches; None when the definition is not recorded."""
         row = await self._database.fetchrow(query("deployments", "catches"), self._engine_id, definition_key)
@@ -127,6 +185,18 @@ class Deployments:
             # Deployed by an older version, which stored only the bytes.
             return catches.catches_of(row["woven"], row["process_id"])
         return catches.from_json(json.loads(row["catches"]))
+
+
+def _shape(woven: Woven) -> bytes:
+    """Return a digest that models share which differ only in what people read."""
+    # Names of messages and errors are no text for people: the waits and catches have them.
+    waits = {key: {**waiting, "name": ""} for key, waiting in as_json(woven.waits).items()}
+    facts = json.dumps([waits, catches.as_json(woven.catches)], sort_keys=True)
+    return sha256(_FOR_PEOPLE.sub(b"", woven.content) + facts.encode()).digest()
+
+
+def _terms_digest(woven: Woven) -> str | None:
+    return None if woven.compiled.definition_id is None else woven.compiled.ir_digest
 
 
 def _deployment(row: Row) -> Deployment:

@@ -8,7 +8,7 @@ from verbworker.errors import ContractInvalid
 
 _REACHABLE = "see that the server runs and that the network lets this host through"
 # What to do, by SQLSTATE; states that are missing here need no advice.
-ADVICE: Mapping[str, str] = {
+_ADVICE: Mapping[str, str] = {
     "08000": _REACHABLE,
     "08001": _REACHABLE,
     "08003": _REACHABLE,
@@ -48,6 +48,22 @@ _UNSUPPORTED = frozenset(
         *("tty", "scram_client_key", "scram_server_key", "oauth_issuer", "oauth_client_id"),
     )
 )
+
+
+def is_wrong(error: BaseException) -> bool:
+    """Return whether a connection failed because of its address or login, and not because the server is away."""
+    if isinstance(
+        error, ValueError | OverflowError
+    ):  # an address that cannot be used, a certificate that is not trusted
+        return True
+    # Connections that are lost or refused, and a server that starts or stops. One without room for us needs a person.
+    state = getattr(error, "sqlstate", None) or ""
+    return not isinstance(error, OSError) and state[:2] not in ("08", "57")
+
+
+def advice_for(error: BaseException) -> str | None:
+    """Return what to do about an error of Postgres; None without advice."""
+    return _ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
 def hide_password(dsn: str) -> str | None:

@@ -28,9 +28,10 @@ class IdPrefixes:
         """Return the id of an entry or of a gate; raises as `entry` does."""
         return await self._find(text, "entry or gate", "entry", "gate")
 
-    async def entry_or_incident(self, text: str) -> UUID:
-        """Return the id of an entry or of an incident; raises as `entry` does."""
-        return await self._find(text, "entry or incident", "entry", "incident")
+    async def entry_or_incident(self, text: str, *, without_entry: bool = False) -> UUID:
+        """Return the id of an entry or of an incident, also of a plain process; raises as `entry` does."""
+        more = ("plain_incident",) if without_entry else ()
+        return await self._find(text, "entry or incident", "entry", "incident", *more)
 
     async def letter(self, text: str) -> UUID:
         """Return the id of a dead letter; raises as `entry` does."""

@@ -1,9 +1,7 @@
 """What an error of Postgres says, in one line, and without the row or the password that it may quote."""
 
-import asyncpg
-
 from verbworker.errors import StoreUnavailable
-from verbworker.stores.dsn import ADVICE, hide_password
+from verbworker.stores.dsn import advice_for, hide_password, is_wrong
 
 _LONGEST_REASON = 2_000  # characters of an error of Postgres
 
@@ -11,18 +9,15 @@ _LONGEST_REASON = 2_000  # characters of an error of Postgres
 def reason_of(error: BaseException) -> str:
     """Return the message of an error with what to do, if that is known."""
     # Leave out details and rejected arguments: they contain the row, which may be a payload.
-    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    is_postgres = getattr(error, "sqlstate", None) is not None
+    text = str(error.args[0]) if is_postgres and error.args else str(error)
     if text.startswith("invalid input for query argument"):
         text = text.partition(":")[0]
-    advice = _advice(error)
+    advice = advice_for(error)
     # Cut first: a verb's statement may raise a text of megabytes.
     return (" ".join(text[:_LONGEST_REASON].split()) or type(error).__name__) + (
         "" if advice is None else f"; {advice}"
     )
-
-
-def _advice(error: BaseException) -> str | None:
-    return ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
 def unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
@@ -30,6 +25,7 @@ def unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
     address = hide_password(dsn)
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
-        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
-    advice = "" if _advice(error) else "; check VERBWORKER_DSN"
-    return StoreUnavailable(f"the database at {address} cannot be reached: {reason_of(error)}{advice}")
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}", is_wrong=True)
+    advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
+    sentence = f"the database at {address} cannot be reached: {reason_of(error)}{advice}"
+    return StoreUnavailable(sentence, is_wrong=is_wrong(error))

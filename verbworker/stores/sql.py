@@ -20,7 +20,7 @@ def root() -> Traversable:
 def queries(store: str) -> dict[str, str]:
     """Return the named queries of one store, as written in `sql/queries/<store>.sql`.
 
-    One that begins with `-- extends: other` adds its parts to the WITH clause of the query `other`, which stands above.
+    One that begins with `-- extends: other` adds its parts to the WITH clause of the query `other`, which precedes it.
     """
     text = (root() / "queries" / f"{store}.sql").read_text(encoding="utf-8")
     parts = _BLOCK.split(text)[1:]

@@ -21,7 +21,7 @@ from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun
 from verbworker.profile.verify.models import open_linter, read_models
-from verbworker.runbook.event import Entry, Kind, Open, describe
+from verbworker.runbook.event import Entry, Kind, OpenToken, describe
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
@@ -115,10 +115,10 @@ class Play:
             raise CannotRun("only the in-memory engine has a clock that a test can advance")
         self.engine.advance(seconds)
 
-    async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
+    async def waiting(self, entry_id: UUID, which: Callable[[OpenToken], bool] = lambda _: True) -> OpenToken:
         """Return what an entry waits for, as soon as there is a wait that matches `which`."""
 
-        async def look() -> Open | None:
+        async def look() -> OpenToken | None:
             return next((wait for wait in await self._client.resources.runbook.waits(entry_id) if which(wait)), None)
 
         return await self._poll(entry_id, look)

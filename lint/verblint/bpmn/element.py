@@ -89,9 +89,12 @@ class Attribute:
 
     @property
     def _span(self) -> tuple[int, int, int]:
-        # Computed on demand, because it is not needed for most attributes.
-        number = list(self.element.values).index(self.key)
-        return next(islice(self.element.attribute_spans(), number, None))
+        # Computed on demand, because it is not needed for most attributes, and then for all of an element: one element
+        # may have thousands.
+        known = self.element.document.spans
+        if (spans := known.get(self.element.start)) is None:
+            spans = known[self.element.start] = dict(zip(self.element.values, self.element.attribute_spans()))
+        return spans[self.key]
 
     @property
     def place(self) -> Place:
@@ -142,13 +145,14 @@ class Document:
     """The data shared by all elements of one file: its source, character data and interruptions.
 
     Character data is stored once, in document order; an element knows its own range of it. The content of diagrams is
-    left out.
+    left out. `spans` are those of attributes that were asked for, by the offset of their element.
     """
 
     source: Source
     chunks: list[str] = field(default_factory=list)
     interruptions: list[int] = field(default_factory=list)
     elements: dict[tuple[str, str], ElementGroup] = field(default_factory=dict)
+    spans: dict[int, dict[str, tuple[int, int, int]]] = field(default_factory=dict)
 
     def take_apart(self) -> None:
         """Break reference cycles in the tree, so that it is freed immediately and not by the garbage collector."""
@@ -245,11 +249,6 @@ class Element:
     def line(self) -> int:
         """The line of the opening angle bracket."""
         return self.place.position.line
-
-    @property
-    def column(self) -> int:
-        """The column of the opening angle bracket."""
-        return self.place.position.column
 
     @property
     def place(self) -> Place:

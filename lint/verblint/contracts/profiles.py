@@ -86,7 +86,7 @@ _STRICT_V1 = Profile(
     update_prefix="Update_",
 )
 
-# What an engine refuses or can never run, whoever serves the jobs. Everything else is a question of being hollow.
+# What an engine refuses or can never run. Everything else is a question of being hollow.
 _PLAIN = Profile(
     name=PLAIN,
     rules=(

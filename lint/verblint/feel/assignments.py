@@ -6,7 +6,7 @@ from itertools import product
 from operator import mul
 
 from verblint.contracts.contract import Flag, FlagType
-from verblint.feel.condition import Bare, Comparison, Membership, Test, Value, walk
+from verblint.feel.condition import BareFlag, Comparison, Membership, Test, Value, walk
 
 MAX_ASSIGNMENTS = 4096  # twelve booleans; beyond it the checks that need all of them are skipped
 
@@ -30,7 +30,7 @@ def _collect_values(tests: Iterable[Test]) -> dict[str, set[Value]]:
     mentioned: dict[str, set[Value]] = {}
     for part in (part for test in tests for part in walk(test)):
         match part:
-            case Bare(flag):
+            case BareFlag(flag):
                 mentioned.setdefault(flag.name, set())
             case Comparison(flag, _, literal):
                 mentioned.setdefault(flag.name, set()).add(literal.value)

@@ -48,7 +48,7 @@ class Literal:
 
 
 @value(guarded=False)
-class Bare:
+class BareFlag:
     """A flag alone: true or false if it is a boolean, otherwise an incident."""
 
     flag: FlagRead
@@ -101,7 +101,7 @@ class Or:
     tests: tuple["Test", ...]
 
 
-Test = Bare | Comparison | Membership | Relation | Not | And | Or
+Test = BareFlag | Comparison | Membership | Relation | Not | And | Or
 
 
 def walk(test: Test) -> Iterator[Test]:
@@ -119,7 +119,7 @@ def walk(test: Test) -> Iterator[Test]:
 
 def flags(test: Test) -> Iterator[FlagRead]:
     """Return every use of a flag, in order."""
-    return (part.flag for part in walk(test) if isinstance(part, Bare | Comparison | Membership))
+    return (part.flag for part in walk(test) if isinstance(part, BareFlag | Comparison | Membership))
 
 
 def variables(test: Test) -> frozenset[str]:
@@ -133,7 +133,7 @@ def evaluate(test: Test, values: Mapping[str, Value]) -> Truth:
     A flag that is not set is null. Null equals only null; comparing different types gives null.
     """
     match test:
-        case Bare(flag):
+        case BareFlag(flag):
             value = values.get(flag.name)
             return value if isinstance(value, bool) else None
         case Comparison(flag, operator, literal):

@@ -2,7 +2,7 @@
 
 from verblint.contracts.syntax import UNSIGNED
 from verblint.feel import syntax_errors as reason
-from verblint.feel.condition import And, Bare, Comparison, FlagRead, Literal, Membership, Not, Or, Test
+from verblint.feel.condition import And, BareFlag, Comparison, FlagRead, Literal, Membership, Not, Or, Test
 from verblint.feel.grammar import LITERAL_WORDS, MAX_DEPTH, MAX_INTEGER, MAX_LENGTH, ConditionError, is_flag
 from verblint.feel.syntax_errors import Reason
 from verblint.feel.tokenizer import KEYWORDS, FeelToken, TokenKind, mentions, tokenize
@@ -133,7 +133,7 @@ class ConditionParser:
             return Comparison(flag, operator.text, self._comparand(operator))
         if self._takes_word("in"):
             return Membership(flag, self._list())
-        return Bare(flag)
+        return BareFlag(flag)
 
     def _flag(self) -> FlagRead:
         token = self._token

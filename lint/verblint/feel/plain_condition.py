@@ -11,7 +11,7 @@ A path is a name, or names joined by dots. Literals are strings without escapes,
 from collections.abc import Mapping
 
 from verblint.feel import syntax_errors as reason
-from verblint.feel.condition import Bare, Comparison, FlagRead, Literal, Membership, Relation, Test, Value
+from verblint.feel.condition import BareFlag, Comparison, FlagRead, Literal, Membership, Relation, Test, Value
 from verblint.feel.condition_parser import COMPARISONS, ConditionParser, check_text, check_tokens
 from verblint.feel.grammar import LITERAL_WORDS, ConditionError
 from verblint.feel.syntax_errors import Reason
@@ -90,7 +90,7 @@ class _PlainParser(ConditionParser):
             self._stop_at(left, "the condition compares no variable")
         if self._takes_word("in"):
             return Membership(left, self._list())
-        return Bare(left)
+        return BareFlag(left)
 
     def _begins_test(self, token: FeelToken) -> bool:
         return self._is_operand(token)

@@ -8,7 +8,7 @@ from verblint.contracts.contract import FlagType
 from verblint.feel.branch import Branch
 from verblint.feel.condition import (
     And,
-    Bare,
+    BareFlag,
     Comparison,
     FlagRead,
     Literal,
@@ -40,7 +40,7 @@ def bare_flag(context: Context) -> Iterator[Finding]:
     for branch in context.branches:
         verb = context.contracts.of_process(branch.process.id)
         for test in walk(branch.test) if branch.test is not None else ():
-            if not isinstance(test, Bare):
+            if not isinstance(test, BareFlag):
                 continue
             flag = test.flag
             place = branch.condition.part(flag.start, flag.end)

@@ -114,7 +114,7 @@ def unknown_bpmn_attribute(context: Context) -> Iterator[Finding]:
     Right:  <boundaryEvent id="late" attachedToRef="ask" cancelActivity="false">
     """
     for known, elements in known_elements(context.elements):
-        unknown = [key for key in elements.keys.difference(known.attributes) if not name_of(key)[0]]
+        unknown = {key for key in elements.keys.difference(known.attributes) if not name_of(key)[0]}
         for element in elements if unknown else ():
             for local in element.values:
                 attribute = element.attribute(local) if local in unknown else None

@@ -63,7 +63,7 @@ def start_events(context: Context) -> Iterator[Finding]:
             message = "the process has a second start event without a definition"
             yield context.at(extra.element, message, hint="Keep one, and branch behind it")
         for _, node in process.walk(NodeKind.SUB_PROCESS, NodeKind.TRANSACTION):
-            if node.scope is not None:
+            if node.scope is not None:  # pragma: no branch  # a subprocess has one
                 yield from _inside(context, node, _starts(node.scope))
 
 

@@ -9,8 +9,6 @@ from verblint.bpmn.event_cause import MessageEvent, Timer, TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.bpmn.places import WrittenText
-from verblint.contracts.profiles import profile_of
-from verblint.fixes.insertions import insert_extension
 from verblint.fixes.rewrites import remove, unquote
 from verblint.flow.message_waits import correlation_name, waits
 from verblint.flow.timer_text import EXAMPLES, is_literal
@@ -202,6 +200,8 @@ def job_based_user_task(context: Context) -> Iterator[Finding]:
     """
     if context.settings.engine_version < (8, 10):
         return
+    from verblint.fixes.insertions import insert_extension
+
     for _, node in context.nodes(NodeKind.USER_TASK):
         if not node.binding.is_user_task:
             message = f"the user task is a job, which engine {context.settings.engine} no longer makes"
@@ -267,7 +267,7 @@ def gate_without_task(context: Context) -> Iterator[Finding]:
         tasks = [node.id for _, node in process.walk(NodeKind.USER_TASK)]
         for gate in verb.gates.values():
             if gate.task not in tasks:
-                message = f"the gate {gate.name} belongs to {gate.task}, which is no user task of this process"
+                message = f"the gate {gate.name} belongs to {gate.task}, which is not a user task of this process"
                 near = nearest(gate.task, tasks)
                 hint = f"Call the user task {gate.task} instead of {near}" if near else f"Draw a userTask {gate.task}"
                 yield context.at(process.element, message, hint=hint, detail=gate.name)
@@ -283,12 +283,16 @@ def gate_without_escalation(context: Context) -> Iterator[Finding]:
     Wrong:  <userTask id="Review" /> alone
     Right:  <userTask id="Review" />, and a boundaryEvent attached to it with a timerEventDefinition
     """
+    gates = [gate for process in context.model.processes for gate in _find_tasks_without_timer(process.scope)]
+    if not gates:
+        return
+    from verblint.contracts.profiles import profile_of
+
     # Without boundary events, a profile leaves no way to comply.
-    for process in context.model.processes if profile_of(context).has("boundaryEvent") else ():
-        for gate in _find_tasks_without_timer(process.scope):
-            message = f"nothing happens if {gate.id} is never decided"
-            hint = f"Attach a boundaryEvent with a timerEventDefinition to {gate.id}"
-            yield context.at(gate.element, message, hint=hint)
+    for gate in gates if profile_of(context).has("boundaryEvent") else ():
+        message = f"nothing happens if {gate.id} is never decided"
+        hint = f"Attach a boundaryEvent with a timerEventDefinition to {gate.id}"
+        yield context.at(gate.element, message, hint=hint)
 
 
 def _find_tasks_without_timer(scope: Scope) -> Iterator[FlowNode]:

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
-from verbworker.contract.message import Burial, Message, Undeliverable
+from verbworker.contract.message import Message, Undeliverable, UndeliverableCode
 from verbworker.runbook.event import Kind, Wait
-from verbworker.stores.messages.inbox import Claimed, EndedWait
+from verbworker.stores.messages.inbox import ClaimedMessage, EndedWait
 
 
 @operation
@@ -83,17 +83,17 @@ async def look_at_gates(hands: Hands) -> None:
     entry_id, closed = hands.dice.choice((None, hands.entries[hands.place()])), hands.dice.random() < 0.5
     await hands.both(lambda stores: stores.gates.gates(TENANT, entry_id=entry_id, closed=closed))
     await hands.of_gate(lambda stores, token_id: stores.gates.get(token_id))
-    await hands.both(lambda stores: stores.gates.find_claims_to_send(ENGINE, 10))
+    await hands.both(lambda stores: stores.gates.take_claims(ENGINE, 10, retry_after=30 * SECOND))
 
 
 @operation
 async def decide(hands: Hands) -> None:
-    telling = hands.dice.choice((None, 30 * SECOND))
+    send_within = hands.dice.choice((None, 30 * SECOND))
 
     async def decide(stores: Stores, token_id: UUID) -> Any:
         async with stores.database.transaction() as connection:
             held = await stores.gates.hold_in(connection, token_id, TENANT)
-            at = await stores.gates.decide_in(connection, token_id, "yes", "why", "ann", telling=telling)
+            at = await stores.gates.decide_in(connection, token_id, "yes", "why", "ann", send_within=send_within)
             closed = await stores.gates.close_in(connection, token_id, closed_as="decided")
             return held, at, closed
 
@@ -124,12 +124,12 @@ async def move_gate(hands: Hands) -> None:
 @operation
 async def tell_gate(hands: Hands) -> None:
     gone, pause = hands.dice.random() < 0.5, hands.pause()
-    await hands.of_gate(lambda stores, token_id: stores.gates.count_telling(token_id, patience=pause))
+    await hands.of_gate(lambda stores, token_id: stores.gates.count_attempt(token_id, retry_after=pause))
     await hands.of_gate(lambda stores, token_id: stores.gates.postpone(token_id, by=pause))
     if hands.dice.random() < 0.3:
         await hands.of_gate(lambda stores, token_id: stores.gates.record_answer(token_id, gone=gone))
     await hands.of_gate(lambda stores, token_id: stores.gates.record_sighting(token_id))
-    await hands.both(lambda stores: stores.gates.due(ENGINE, 5, patience=pause))
+    await hands.both(lambda stores: stores.gates.due(ENGINE, 5, retry_after=pause))
     await hands.both(lambda stores: stores.gates.silent(ENGINE, longer_than=pause, limit=5))
 
 
@@ -177,7 +177,7 @@ async def deliver_message(hands: Hands) -> None:
         case "postpone":
             await hands.both(lambda stores: stores.inboxes[boot].postpone(claimed, by=slack, reason="later"))
         case _:
-            why = Undeliverable(Burial.NO_CASE, "no case")
+            why = Undeliverable(UndeliverableCode.NO_CASE, "no case")
             await hands.both(lambda stores: stores.letters.bury(stores.inboxes[boot], claimed, why))
 
 
@@ -203,5 +203,5 @@ async def forget_message(hands: Hands) -> None:
         await hands.both(partial(_resent, hands.dice.choice(hands.claimed)[1]))
 
 
-async def _resent(claimed: Claimed, stores: Stores) -> None:
+async def _resent(claimed: ClaimedMessage, stores: Stores) -> None:
     await stores.inboxes[0].resent(claimed)

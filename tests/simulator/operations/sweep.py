@@ -11,7 +11,7 @@ from verbworker.job.frame import FrameStep
 from verbworker.job.outcome import Incident
 from verbworker.stores.cases.stalls import Standstill
 from verbworker.stores.database import Connection
-from verbworker.stores.jobs.deliveries import Lapsed, _Write
+from verbworker.stores.jobs.deliveries import ExpiredDelivery, _Write
 from verbworker.stores.jobs.leases import SweptFrame
 
 
@@ -63,7 +63,9 @@ async def sweep_rows(hands: Hands) -> None:
     for real, fake in zip(taken, doubles, strict=True):
         is_removed = hands.dice.random() < 0.5
 
-        async def settle(stores: Stores, pair: tuple[Lapsed, Lapsed] = (real, fake), gone: bool = is_removed) -> None:
+        async def settle(
+            stores: Stores, pair: tuple[ExpiredDelivery, ExpiredDelivery] = (real, fake), gone: bool = is_removed
+        ) -> None:
             rows, row = stores.deliveries[boot], pair[stores is hands.twins.fake]
             await (rows.remove(row) if gone else rows.postpone(row, grace=grace, pause=pause))
 

@@ -10,7 +10,7 @@ from tests.simulator.store import Session, Values, refuse, statement
 
 _TOKEN = (
     *("token_id", "tenant_id", "entry_id", "instance_uid", "engine_id", "job_key", "element_instance_key", "gate"),
-    *("reason", "claimed_by", "claimed_at", "opened_at", "seen_at", "closed_at", "closed_as"),
+    *("instance_key", "reason", "claimed_by", "claimed_at", "opened_at", "seen_at", "closed_at", "closed_as"),
 )
 
 
@@ -22,7 +22,7 @@ def _gate(s: Session, token: Values) -> Values:
     entry = s.get("runbook_entry", (token["entry_id"],))
     decision = s.get("gate_decision", (token["token_id"],))
     row = {name: token[name] for name in _TOKEN} | {"detail": json.dumps(token["detail"])}
-    row |= {"user_task_key": None, "engine_assignee": None}
+    row |= {"user_task_key": None, "engine_assignee": None, "claim_trouble": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
     row |= {name: None if decision is None else decision[name] for name in names}
@@ -54,8 +54,8 @@ async def get(s: Session, token_id: UUID, tenant_id: str | None) -> list[Values]
     return [_gate(s, token)]
 
 
-@statement("gates", "unassigned")
-async def unassigned(s: Session, engine_id: str, limit: int) -> list[Values]:
+@statement("gates", "claim_unassigned")
+async def claim_unassigned(s: Session, engine_id: str, limit: int, timeout: timedelta) -> list[Values]:
     return []  # no engine of the simulator has native tasks
 
 
@@ -70,7 +70,7 @@ async def hold(s: Session, token_id: UUID) -> list[Values]:
 
 @statement("gates", "decide")
 async def decide(
-    s: Session, token_id: UUID, decision: str, reason: str, by: str, attempts: int, patience: timedelta
+    s: Session, token_id: UUID, decision: str, reason: str, by: str, attempts: int, timeout: timedelta
 ) -> list[Values]:
     token = _find(s, token_id)
     if token is None or await s.lock("gate_decision", (token_id,)) is not None:
@@ -85,7 +85,7 @@ async def decide(
         "acked_at": None,
         "answer": None,
         "attempts": attempts,
-        "next_at": now + patience,
+        "next_at": now + timeout,
     }
     s.put("gate_decision", (token_id,), row)
     return [{"decided_at": now}]
@@ -145,16 +145,16 @@ async def move(
 
 
 @statement("gates", "tell")
-async def tell(s: Session, token_id: UUID, patience: timedelta) -> list[Values]:
+async def tell(s: Session, token_id: UUID, timeout: timedelta) -> list[Values]:
     row = await s.lock("gate_decision", (token_id,))
     if row is None:
         return []
-    s.put("gate_decision", (token_id,), {**row, "attempts": row["attempts"] + 1, "next_at": s.now + patience})
+    s.put("gate_decision", (token_id,), {**row, "attempts": row["attempts"] + 1, "next_at": s.now + timeout})
     return [{"attempts": row["attempts"] + 1}]
 
 
 @statement("gates", "claim_due")
-async def claim_due(s: Session, engine_id: str, limit: int, patience: timedelta) -> list[Values]:
+async def claim_due(s: Session, engine_id: str, limit: int, timeout: timedelta) -> list[Values]:
     now = s.now
     due = []
     for row in s.rows("gate_decision"):
@@ -167,7 +167,7 @@ async def claim_due(s: Session, engine_id: str, limit: int, patience: timedelta)
     claimed = []
     for _, _, row, job_key in sorted(due)[:limit]:
         attempts = row["attempts"] + 1
-        await s.change("gate_decision", (row["token_id"],), attempts=attempts, next_at=s.now + patience)
+        await s.change("gate_decision", (row["token_id"],), attempts=attempts, next_at=s.now + timeout)
         told = {"token_id": row["token_id"], "job_key": job_key, "attempts": attempts, "user_task_key": None}
         claimed.append(told)
     return claimed

@@ -64,7 +64,7 @@ def _is_first(s: Session, due: Values) -> bool:
 
 
 @statement("inbox", "claim")
-async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: timedelta) -> list[Values]:
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
     now = s.now
     due = [
         row
@@ -79,9 +79,7 @@ async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: t
     claimed = []
     for row in due[:limit]:
         key = (row["tenant_id"], row["message_id"])
-        taken = await s.change(
-            "inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + patience
-        )
+        taken = await s.change("inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + timeout)
         assert taken is not None
         claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": taken["expires_at"] <= s.now})
     return claimed
@@ -232,7 +230,7 @@ def _stands_still(s: Session, uid: UUID | None) -> bool:
 
 
 @statement("inbox", "claim_forgotten")
-async def claim_forgotten(s: Session, engine_id: str, limit: int, patience: timedelta) -> list[Values]:
+async def claim_forgotten(s: Session, engine_id: str, limit: int, timeout: timedelta) -> list[Values]:
     now = s.now
     due = [
         row
@@ -251,7 +249,7 @@ async def claim_forgotten(s: Session, engine_id: str, limit: int, patience: time
             token["closed_at"] is None and tuple(token[name] for name in names) == wait
             for token in s.rows("parked_token")
         ) or _stands_still(s, row["instance_uid"])
-        resend_at = s.now + patience if is_open else None
+        resend_at = s.now + timeout if is_open else None
         await s.change("inbox_message", (row["tenant_id"], row["message_id"]), resend_at=resend_at)
         claimed.append({**{name: row[name] for name in _CLAIMED}, "is_over": not is_open})
     return claimed

@@ -314,7 +314,7 @@ async def add(s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id:
 
 
 @statement("dispatches", "claim")
-async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: timedelta) -> list[Values]:
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
     now = s.now
     due = [
         row
@@ -332,7 +332,7 @@ async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: t
             (row["instance_uid"],),
             attempts=row["attempts"] + 1,
             owner=owner,
-            next_at=s.now + patience,
+            next_at=s.now + timeout,
         )
         assert claimed is not None
         names = ("instance_uid", "entry_id", "process_id", "variables", "attempts")

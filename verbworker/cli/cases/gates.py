@@ -10,6 +10,7 @@ from verbworker.app.output import COUNTED, answer, busy, show, show_first
 from verbworker.cli.client_runs import run_with_client
 from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Limit, OptionalReason, Tenant, id_or_beginning
 from verbworker.client.client import Client
+from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.records import GateRecord
 from verbworker.errors import RequestConflict
 
@@ -76,26 +77,49 @@ def decide(
         )
 
 
+ClaimWait = Annotated[
+    float,
+    typer.Option("--wait", min=0.0, max=600.0, help="Seconds to wait for the answer of the engine's task list."),
+]
+
+
 @app.command(epilog=f"Example: verbworker gates claim {ANY_ID} --by ada")
 def claim(
-    where: Where, gate: GateName = None, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
+    where: Where,
+    gate: GateName = None,
+    by: By = "",
+    wait: ClaimWait = CLAIM_WAIT_S,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """Claim a gate, so that nobody else can decide it. Exits 1 if another person claimed it."""
+    """Claim a gate, so that nobody else can decide it. Exits 1 if another person has it, here or in the engine."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    claimed = run_with_client(settings, lambda client: client.claim(where, gate=gate), by=by)
-    sentence = f"{claimed.claimed_by} claimed {claimed.gate} of entry {claimed.entry_id}"
-    answer(sentence, claimed.model_dump(mode="json"), as_json=as_json)
+    with busy("claiming"):
+        claimed = run_with_client(settings, lambda client: client.claim(where, gate=gate, wait=wait), by=by)
+    _answer_claim(f"{claimed.claimed_by} claimed {claimed.gate} of entry {claimed.entry_id}", claimed, as_json=as_json)
 
 
 @app.command(epilog=f"Example: verbworker gates release {ANY_ID}")
 def release(
-    where: Where, gate: GateName = None, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
+    where: Where,
+    gate: GateName = None,
+    by: By = "",
+    wait: ClaimWait = CLAIM_WAIT_S,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """Release a claimed gate, whoever claimed it."""
+    """Release a claimed gate, even one that another person claimed."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    released = run_with_client(settings, lambda client: client.release(where, gate=gate), by=by)
-    sentence = f"{released.gate} of entry {released.entry_id} is released"
-    answer(sentence, released.model_dump(mode="json"), as_json=as_json)
+    with busy("releasing"):
+        released = run_with_client(settings, lambda client: client.release(where, gate=gate, wait=wait), by=by)
+    _answer_claim(f"{released.gate} of entry {released.entry_id} is released", released, as_json=as_json)
+
+
+def _answer_claim(sentence: str, gate: GateRecord, *, as_json: bool) -> None:
+    words = f"; {gate.claim_words}" if gate.claim_words else ""
+    answer(f"{sentence}{words}", gate.model_dump(mode="json"), as_json=as_json)
 
 
 async def _await_answer(client: Client, decided: GateRecord, seconds: float) -> GateRecord:

@@ -64,8 +64,8 @@ async def _converse(client: Client, shapes: "Shapes") -> None:
 
 
 async def _read(client: Client, shapes: "Shapes", *, yes: bool) -> int:
-    from verbworker.repl.piped import Nobody, Pipe, run_lines
+    from verbworker.repl.piped import Pipe, UnattendedInput, run_lines
     from verbworker.repl.session import ReplSession
 
     pipe = Pipe(sys.stdin.buffer)
-    return await run_lines(ReplSession(client, shapes, Nobody(agrees=yes), past=lambda: pipe.past), pipe)
+    return await run_lines(ReplSession(client, shapes, UnattendedInput(agrees=yes), past=lambda: pipe.past), pipe)

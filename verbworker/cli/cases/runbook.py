@@ -117,7 +117,7 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
 def where(
     entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, engine_id: EngineId = None, as_json: Json = False
 ) -> None:
-    """Show where an entry stands in its model, as the engine sees it. Exits 1 if it does not exist."""
+    """Show where an entry is in its model, as the engine sees it. Exits 1 if it does not exist."""
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
 
     async def read(client: Client) -> list[PositionRecord]:

@@ -34,7 +34,7 @@ def start_plain(
     except PermanentContract as error:
         raise InvocationInvalid(f"the variables cannot be read: {error}") from None
     if not isinstance(given, dict):
-        raise InvocationInvalid("the variables are no JSON object")
+        raise InvocationInvalid("the variables are not a JSON object")
     with busy("starting"):
         started = run_with_resources(settings, lambda resources: _start(resources, process, given))
     sentence = f"{process} version {started.version}: instance {started.instance_key} started"

@@ -33,11 +33,12 @@ def console(
     try:
         from verbworker.console.pages.verb_list import cards
         from verbworker.console.server import serve
-        from verbworker.console.settings import load
+        from verbworker.console.settings import ConsoleSettings, load
     except ModuleNotFoundError as error:
         raise CannotRun("the console is not installed; run: pip install 'verbworker[console]'") from error
     from verbworker.app.wiring import load_app
 
+    log.warn_of_unknown_settings(ConsoleSettings)
     known = None if app is None else cards(load_app(app))
     wanted = load(host=host, port=port)
     run(

@@ -16,7 +16,7 @@ from verbworker.stores import migrations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verbworker.work.upkeep.retention import Retention, Standing
+    from verbworker.work.upkeep.retention import Retention, RuleState
 
 app = typer.Typer(help="The database and its migrations.", no_args_is_help=True)
 
@@ -75,7 +75,7 @@ def retention(
 
 async def _retain(
     resources: Resources, dry_run: bool, tell: "Callable[[str], None]"
-) -> "tuple[list[Standing], Retention, dict[str, str], dict[str, str]]":
+) -> "tuple[list[RuleState], Retention, dict[str, str], dict[str, str]]":
     """Count, and delete until nothing is due unless it is a dry run; return what is due but remains, and why."""
     from verbworker.app.services import retention  # imports everything a worker consists of
     from verbworker.work.upkeep.retention import ENTRIES
@@ -88,7 +88,7 @@ async def _retain(
     return before, kept, kept.failures | _warn_of_missing_export(resources.settings, before), why
 
 
-def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]") -> dict[str, str]:
+def _warn_of_missing_export(settings: config.Settings, standing: "list[RuleState]") -> dict[str, str]:
     from verbworker.work.upkeep.retention import ENTRIES
 
     due = next(one.due.rows for one in standing if one.rule is ENTRIES)
@@ -97,7 +97,7 @@ def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]
     return {ENTRIES.kind: f"{due} ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR"}
 
 
-def _row_of(one: "Standing", dropped: int, why: str) -> dict[str, object]:
+def _row_of(one: "RuleState", dropped: int, why: str) -> dict[str, object]:
     return {
         "kind": one.rule.kind,
         "tables": list(one.rule.tables),

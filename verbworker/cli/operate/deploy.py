@@ -17,7 +17,7 @@ from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun, CommandInvalid
 
 if TYPE_CHECKING:
-    from verbworker.work.starts.deploy import Prepared, Ready
+    from verbworker.work.starts.deploy import PreparedModels, ReadyModel
 
 Row = dict[str, object]
 
@@ -61,7 +61,7 @@ def deploy(
     raise typer.Exit(code)
 
 
-def _judge(prepared: "Prepared") -> int:
+def _judge(prepared: "PreparedModels") -> int:
     """Return the exit code so far, and print what the report does not contain."""
     for problem in prepared.report.problems:
         complain(str(problem))
@@ -72,7 +72,9 @@ def _judge(prepared: "Prepared") -> int:
     return int(bool(prepared.report.errors or prepared.refusals))
 
 
-async def _deploy(resources: Resources, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
+async def _deploy(
+    resources: Resources, ready: "Sequence[ReadyModel]", by: str, tell: Callable[[str], None]
+) -> list[Row]:
     from verbworker.stores.deployments import Deployments
     from verbworker.work.starts.deploy import Deploy
 
@@ -93,7 +95,7 @@ async def _deploy(resources: Resources, ready: "Sequence[Ready]", by: str, tell:
     return rows
 
 
-def _write(ready: "Sequence[Ready]", out: Path | None, *, as_json: bool) -> list[Row]:
+def _write(ready: "Sequence[ReadyModel]", out: Path | None, *, as_json: bool) -> list[Row]:
     """Write each woven model into a folder, or a single one to standard output."""
     if out is None:
         if len(ready) > 1 or as_json:
@@ -109,7 +111,7 @@ def _write(ready: "Sequence[Ready]", out: Path | None, *, as_json: bool) -> list
     return [_row(model, "woven", written=str(out / f"{model.woven.process_id}.bpmn")) for model in ready]
 
 
-def _row(model: "Ready", state: str, **more: object) -> Row:
+def _row(model: "ReadyModel", state: str, **more: object) -> Row:
     return {
         "process_id": model.woven.process_id,
         "state": state,
@@ -123,7 +125,7 @@ def _row(model: "Ready", state: str, **more: object) -> Row:
     }
 
 
-def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
+def _show(prepared: "PreparedModels", rows: Sequence[Row], *, as_json: bool) -> None:
     from verblint.report import render
 
     report = prepared.report

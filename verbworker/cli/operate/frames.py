@@ -11,7 +11,7 @@ from verbworker.app.explain import headline
 from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
 from verbworker.app.settings import Settings
 from verbworker.cli.client_runs import run_with_resources
-from verbworker.cli.shared_options import By, Dsn, Json, Limit, Reason
+from verbworker.cli.shared_options import AsNew, AsNewConfirmed, By, Dsn, Json, Limit, Reason, Retries, confirm_as_new
 from verbworker.client.resources import Resources
 from verbworker.errors import NotFound, Refused
 from verbworker.job.frame import FrameState
@@ -78,17 +78,15 @@ def release(
     job_key: JobKey,
     reason: Reason,
     by: By = "",
-    retries: Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")] = 3,
-    as_new: Annotated[
-        bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")
-    ] = False,
+    retries: Retries = 3,
+    as_new: AsNew = False,
     incident_key: Annotated[
         int | None, typer.Option("--incident-key", help="Key of the incident, if it cannot be found.")
     ] = None,
     frame_only: Annotated[
         bool, typer.Option("--frame-only", help="Do not change the job and the incident in the engine.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --as-new.")] = False,
+    yes: AsNewConfirmed = False,
     dsn: Dsn = None,
     engine_id: FrameEngineId = None,
     as_json: Json = False,
@@ -96,7 +94,7 @@ def release(
     """Let a held job run again. Exits 1 if it is not held or the engine does not confirm."""
     settings = config.load(dsn=dsn, engine_id=engine_id)
     if as_new and not yes:
-        typer.confirm("The job's external effect may happen a second time. Release it as new?", abort=True)
+        confirm_as_new("Release it as new?")
     wanted = Release(job_key, by, reason, retries, as_new, incident_key)
     with busy(f"releasing {job_key}"):
         done = run_with_resources(settings, lambda resources: _release(resources, wanted, frame_only=frame_only))

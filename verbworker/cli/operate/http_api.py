@@ -60,11 +60,12 @@ def ingress(
     log.apply(settings)
     try:
         from verbworker.api.server import serve
-        from verbworker.api.settings import load
+        from verbworker.api.settings import IngressSettings, load
     except ModuleNotFoundError as error:
         raise CannotRun(_MISSING) from error
     from verbworker.app.wiring import choose_engine, load_app
 
+    log.warn_of_unknown_settings(IngressSettings)
     registry = load_app(app)
     wanted = load(host=host, port=port)
     run(

@@ -1,14 +1,29 @@
 """`verbworker incidents`: list what waits for an operator, show why, and resolve it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from verbworker.app import settings as config
 from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
 from verbworker.cli.client_runs import run_with_client
-from verbworker.cli.shared_options import ANY_ID, By, Dsn, EngineId, Json, Limit, Reason, Tenant, id_or_beginning
-from verbworker.client.records import IncidentDetail
+from verbworker.cli.shared_options import (
+    ANY_ID,
+    AsNew,
+    AsNewConfirmed,
+    By,
+    Dsn,
+    EngineId,
+    Json,
+    Limit,
+    Reason,
+    Retries,
+    Tenant,
+    confirm_as_new,
+    id_or_beginning,
+)
+from verbworker.client.incident_actions import read_flags
+from verbworker.client.records import IncidentDetail, IncidentRecord
 
 app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
 
@@ -27,11 +42,8 @@ def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, a
     """List what waits for an operator, longest wait first: held jobs, and incidents that the engine raised."""
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
-    rows = [
-        {**one.model_dump(mode="json"), "kind": one.kind, "why": one.why, "incident": one.which}
-        for one in show_first(found, limit)
-    ]
-    show(rows, columns=("incident", "kind", "element_id", "why", "since", "sentence"), as_json=as_json)
+    rows = [{**_row(one), "incident": one.which} for one in show_first(found, limit)]
+    show(rows, columns=("incident", "kind", "element_id", "why", "since", "subject"), as_json=as_json)
 
 
 @app.command("show", epilog=f"Example: verbworker incidents show {ANY_ID}")
@@ -40,9 +52,9 @@ def show_incident(where: Where, tenant: Tenant = None, dsn: Dsn = None, as_json:
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incident(where, without_entry=True))
     if as_json:
-        print_json({**found.model_dump(mode="json"), "kind": found.kind, "why": found.why})
+        print_json(_row(found))
         return
-    say(f"{found.reason}: {found.why}")
+    say(found.reason)
     facts = [{"name": name, "value": value} for name, value in _facts(found) if value is not None]
     show(facts, columns=("name", "value"), as_json=False)
     if found.headline:
@@ -56,11 +68,15 @@ def resolve(
     where: Where,
     reason: Reason,
     by: By = "",
-    retries: Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")] = 3,
-    as_new: Annotated[
-        bool, typer.Option("--as-new", help="Use a new idempotency key: external systems see another job.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --as-new.")] = False,
+    retries: Retries = 3,
+    as_new: AsNew = False,
+    flags: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a flag before, for a gateway that found no way; may be repeated."
+        ),
+    ] = None,
+    yes: AsNewConfirmed = False,
     tenant: Tenant = None,
     dsn: Dsn = None,
     engine_id: EngineId = None,
@@ -68,22 +84,31 @@ def resolve(
 ) -> None:
     """Resolve an incident: its job gets retries, and the engine tries again. Exits 1 if the engine refuses."""
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
+    given = read_flags(flags or ())
     if as_new and not yes:
-        typer.confirm("The job's external effect may happen a second time. Resolve it as new?", abort=True)
+        confirm_as_new("Resolve it as new?")
     with busy("resolving"):
         done = run_with_client(
             settings,
-            lambda client: client.resolve(where, reason, retries=retries, as_new=as_new, without_entry=True),
+            lambda client: client.resolve(
+                where, reason, retries=retries, as_new=as_new, flags=given, without_entry=True
+            ),
             by=by,
         )
     answer(done.sentence, done.model_dump(mode="json"), as_json=as_json)
 
 
+def _row(found: IncidentRecord) -> dict[str, Any]:
+    return {**found.model_dump(mode="json"), "kind": found.kind, "why": found.why, "subject": found.subject}
+
+
 def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
-    names = "incident_id entry_id sentence element_id since verb runs retries_left engine_id instance_key job_key"
-    facts: list[tuple[str, object]] = [("type", found.kind)]
+    names = "incident_id entry_id element_id since verb runs retries_left engine_id instance_key job_key incident_key"
+    facts: list[tuple[str, object]] = [("type", found.kind), ("why", found.why), ("subject", found.subject)]
     facts += [(name, getattr(found, name)) for name in names.split()]
+    facts[facts.index(("since", found.since))] = ("since", f"{moment(found.since)} UTC")
     said = None if found.incident_text == found.why else found.incident_text
     which = found.which
-    todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ..."
+    change = " --set FLAG=VALUE" if found.kind == "CONDITION_ERROR" else ""
+    todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ...{change}"
     return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]

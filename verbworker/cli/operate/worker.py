@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +19,8 @@ from verbworker.errors import VerbworkerError, exit_code, leaves
 from verbworker.job.failpoint import arm_from_environment
 
 if TYPE_CHECKING:
-    from verbworker.app.wiring import App as OpenApp
+    from verbworker.app.settings import Settings
+    from verbworker.contract.registry import Registry
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ def worker(
     """Run the verbs of a registry.
 
     The first SIGTERM or SIGINT drains: jobs that have not started are returned without using a retry, running ones
-    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3.
+    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3. If
+    Postgres or the engine does not answer, the worker waits.
     """
     settings = config.load(
         dsn=dsn,
@@ -61,17 +63,14 @@ def worker(
         log_level=log_level,
     )
     log.apply(settings)
-    for sentence in config.unknown_settings(os.environ):
-        _log.warning("unknown setting", extra={"reason": sentence})
+    log.warn_of_unknown_settings()
     arm_from_environment()
     # Imported here: it takes a quarter of a second that other commands need not wait.
-    from verbworker.app.wiring import load_app, open_app
+    from verbworker.app.wiring import load_app
 
     registry = load_app(app)
     try:
-        run(
-            run_until_signal(lambda stop: _work(open_app(settings, registry, abandon=_abandon), stop)), run_beside_verbs
-        )
+        run(run_until_signal(lambda stop: _work(settings, registry, stop)), run_beside_verbs)
     except VerbworkerError as error:
         leave(exit_code(error), str(error))
         raise
@@ -116,13 +115,14 @@ def _go_on(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[None]") -> None:
         _log.error("a verb tried to end the process", extra={"verb": verb, "error": type(error).__name__})
 
 
-async def _work(opening: "AbstractAsyncContextManager[OpenApp]", stop: asyncio.Event) -> None:
-    from verbworker.app.wiring import keep_for_good
+async def _work(settings: "Settings", registry: "Registry", stop: asyncio.Event) -> None:
+    from verbworker.app.wiring import await_database, keep_for_good, open_app
 
     try:
-        async with opening as app:
-            keep_for_good()
-            await app.run(stop)
+        if await await_database(settings, registry, stop):
+            async with open_app(settings, registry, abandon=_abandon) as app:
+                keep_for_good()
+                await app.run(stop)
     except VerbworkerError:
         raise
     except Exception:
@@ -138,7 +138,7 @@ def leave(code: int = 0, sentence: str | None = None) -> None:
 
 def _abandon(runs: int, bug: VerbworkerError | None) -> None:
     """End the process although verbs still run; another worker takes their jobs over when their leases end."""
-    _log.error("ended without runs that ignore their cancellation", extra={"runs": runs})
+    _log.error("ended; some runs ignored their cancellation", extra={"runs": runs})
     _end_now(0 if bug is None else exit_code(bug), None if bug is None else str(bug))
 
 

@@ -79,7 +79,7 @@ def _plain(origin: str) -> str:
     return lower
 
 
-class Safe:
+class SecurityHeaders:
     """Adds the headers to every response, and answers only requests for its own host names."""
 
     def __init__(self, app: ASGIApp, addresses: Addresses) -> None:

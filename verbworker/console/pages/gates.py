@@ -4,6 +4,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from verbworker.client.records import GateRecord
 from verbworker.console.live_updates import GATES
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 
@@ -18,17 +19,17 @@ async def inbox(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def claim(tools: PageTools, visit: PageVisit) -> Response:
-    """Claim a gate."""
-    await visit.client(tools).claim(_token(visit))
+    """Claim a gate; a refusal of the engine's task list is shown with its reason."""
+    claimed = await visit.client(tools).claim(_token(visit))
     tools.updates.tell(GATES)
-    return see_other("/gates?done=claimed")
+    return see_other(f"/gates?done=claimed{_later(claimed)}")
 
 
 async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Release a gate, no matter who claimed it."""
-    await visit.client(tools).release(_token(visit))
+    released = await visit.client(tools).release(_token(visit))
     tools.updates.tell(GATES)
-    return see_other("/gates?done=released")
+    return see_other(f"/gates?done=released{_later(released)}")
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
@@ -41,3 +42,7 @@ async def decide(tools: PageTools, visit: PageVisit) -> Response:
 def _token(visit: PageVisit) -> UUID:
     token: UUID = visit.request.path_params["where"]
     return token
+
+
+def _later(gate: GateRecord) -> str:
+    return "" if gate.is_mirrored else "-later"

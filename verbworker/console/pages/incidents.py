@@ -4,7 +4,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from verbworker.client.incident_actions import MOST_RETRIES
+from verbworker.client.incident_actions import MOST_RETRIES, read_flags
 from verbworker.console.live_updates import LETTERS, RUNBOOK
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.errors import InvocationInvalid, NotFound
@@ -58,6 +58,7 @@ async def resolve(tools: PageTools, visit: PageVisit) -> Response:
         visit.require("reason", "the reason"),
         retries=_number(visit.form_field("retries") or "3", "the number of retries", MOST_RETRIES),
         as_new=visit.form_field("as_new") == "1",
+        flags=read_flags(line for line in visit.form_field("flags").splitlines() if line.strip()),
         without_entry=tools.sees_jobs_without_entry(visit.session),
     )
     return visit.page(tools, "said", here="/incidents", sentence=answer.sentence, back="/incidents")

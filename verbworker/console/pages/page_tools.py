@@ -21,7 +21,9 @@ from verbworker.stores.database import Database
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
     "claimed": "You claimed this task. Nobody else can decide it until it is released.",
+    "claimed-later": "You claimed this task. The engine's task list does not have that yet; it is sent again.",
     "released": "You released this task.",
+    "released-later": "You released this task. The engine's task list does not have that yet; it is sent again.",
     "cancelled": "Cancellation is requested. Completed steps are not undone.",
     "redelivered": "The message is being redelivered.",
     "discarded": "The message is discarded.",

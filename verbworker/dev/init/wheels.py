@@ -53,7 +53,7 @@ def _pack(name: str, package: str) -> tuple[str, bytes]:
 def _package_files(package: str) -> Iterator[tuple[str, bytes]]:
     yield from _walk(files(package), package)
     if package == "verbworker":
-        # In a checkout the SQL lies beside the package.
+        # In a checkout the SQL is beside the package.
         yield from _walk(root(), f"{package}/_sql")
 
 

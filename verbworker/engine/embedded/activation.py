@@ -190,7 +190,7 @@ def job_of(taken: Activation, variables: Variables, ask: Ask, version: int) -> J
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
+class PromisedJobs:
     """The new jobs of one step that are promised to waiters."""
 
     turn: InstanceStep
@@ -219,7 +219,7 @@ class DirectHandoff:
         self._unread = unread
 
     @contextmanager
-    def promise(self, turn: InstanceStep) -> Iterator[Promises]:
+    def promise(self, turn: InstanceStep) -> Iterator[PromisedJobs]:
         """Promise the jobs that the step creates; promises not kept inside the block are withdrawn.
 
         If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
@@ -230,7 +230,7 @@ class DirectHandoff:
             if waiter is not None:
                 waiters[key] = waiter
                 change.jobs[key] = replace(made, worker=waiter.ask.worker, timeout_ms=waiter.ask.timeout_ms)
-        promises = Promises(turn, waiters, self._unread)
+        promises = PromisedJobs(turn, waiters, self._unread)
         try:
             yield promises
         finally:

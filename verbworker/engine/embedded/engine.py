@@ -28,7 +28,7 @@ from verbworker.engine.embedded.instance_step import (
 )
 from verbworker.engine.embedded.job_completion import Completion, CompletionParts
 from verbworker.engine.embedded.kernel import commands as told
-from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.kernel.commands import TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
 from verbworker.engine.embedded.store_errors import in_our_words
 from verbworker.engine.embedded.timers import EngineTimers
@@ -51,7 +51,7 @@ from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
-from verbworker.stores.embedded.tokens import Change, Kept, Tokens, instance_of
+from verbworker.stores.embedded.tokens import Change, StoredInstance, Tokens, instance_of
 
 _STREAM_WAIT_MS: Final = 60_000  # then it asks again; a stream never ends by itself
 
@@ -83,7 +83,7 @@ class EmbeddedEngine:
         self._starts = Starts(database, self._tokens, self._definitions)
         self._waiters = Waiters(database, self._tokens)
         self._memory = InstanceCache()
-        self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
+        self._loads: Batch[int, StoredInstance | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
         self._saves: Batch[Change, int] = Batch(
             self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
         )
@@ -250,6 +250,10 @@ class EmbeddedEngine:
         """Resolve an incident; `JobGone` if it does not exist."""
         await self._together(lambda transaction: transaction.resolve(incident_key))
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance; `JobGone` if it has ended."""
+        await self.set_variables(instance_key, flags)
+
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
         values = to_plain_json(variables)
@@ -257,7 +261,7 @@ class EmbeddedEngine:
         async def put(transaction: EngineTransaction) -> None:
             try:
                 await transaction.put(instance_key, values)
-            except NothingThere as error:
+            except TargetMissing as error:
                 raise JobGone(f"no such instance: {instance_key}") from error
 
         await self._together(put)
@@ -277,15 +281,15 @@ class EmbeddedEngine:
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one still buffered under the same id counts as published."""
         place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
-        letter = StoredMessage(*place, serialize(signal.variables))
-        await self._together(lambda transaction: transaction.publish(letter, signal.ttl_ms))
+        message = StoredMessage(*place, serialize(signal.variables))
+        await self._together(lambda transaction: transaction.publish(message, signal.ttl_ms))
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
         """Deliver a message to its current subscribers."""
-        letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", serialize(variables))
-        return await self._together(lambda transaction: transaction.correlate(letter))
+        message = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", serialize(variables))
+        return await self._together(lambda transaction: transaction.correlate(message))
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
@@ -339,7 +343,7 @@ class EmbeddedEngine:
             if await transaction.tell(instance_of(key), command, guard=guard):
                 return
             raise await self._refusal(transaction.connection, key, "")
-        except NothingThere as error:
+        except TargetMissing as error:
             if guard:
                 raise await self._refusal(transaction.connection, key, str(error)) from error
             raise JobGone(f"no such instance: {key}") from error

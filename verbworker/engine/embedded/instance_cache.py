@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from verbworker.engine.embedded.instance_step import InstanceStep, state_of
-from verbworker.engine.embedded.kernel.commands import Command, NothingThere
+from verbworker.engine.embedded.kernel.commands import Command, TargetMissing
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State
-from verbworker.stores.embedded.tokens import Kept
+from verbworker.stores.embedded.tokens import StoredInstance
 
 _MOST = 4096  # instances; the least recently used go first
 _MOST_BYTES = 64 * 1024 * 1024  # of their payloads, in every worker
@@ -22,7 +22,7 @@ _MOST_BYTES = 64 * 1024 * 1024  # of their payloads, in every worker
 class CachedInstance:
     """An instance as this process last saw it; a save checks the revision, so a stale one saves nothing."""
 
-    kept: Kept
+    kept: StoredInstance
     variables: dict[str, Any]
     state: State | None = None
 
@@ -37,7 +37,7 @@ class CachedInstance:
         turn = InstanceStep(definition, self.kept, self.read(), guard=guard)
         try:
             turn.tell(command, self.kept.now or datetime.now(UTC))
-        except NothingThere:
+        except TargetMissing:
             return None
         # Timers count from the database's clock, which is unknown for a cached instance.
         is_whole = turn.is_quiet and not (turn.change.timers and self.kept.now is None)

@@ -7,7 +7,7 @@ import orjson
 
 from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.kernel import commands as told
-from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.kernel.commands import TargetMissing
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
@@ -19,8 +19,8 @@ from verbworker.stores.embedded.tokens import (
     Change,
     IncidentRow,
     JobRow,
-    Kept,
-    Opening,
+    NewInstance,
+    StoredInstance,
     Tokens,
     instance_of,
     new_instance,
@@ -50,7 +50,7 @@ def cut(words: str) -> str:
     return legible if len(legible) <= LONGEST_MESSAGE else legible[: LONGEST_MESSAGE - 6] + " [...]"
 
 
-def state_of(kept: Kept, variables: dict[str, Any] | None = None) -> State:
+def state_of(kept: StoredInstance, variables: dict[str, Any] | None = None) -> State:
     """Return the state of a stored instance; pass `variables` if they are already parsed."""
     value = orjson.loads(kept.state)
     value["variables"] = orjson.loads(kept.variables) if variables is None else variables
@@ -66,7 +66,9 @@ def engine_incident(row: IncidentRow) -> EngineIncident:
 class InstanceStep:
     """An instance while commands move it. Nothing takes effect before its `change` is saved."""
 
-    def __init__(self, definition: Definition, kept: Kept, state: State | None = None, *, guard: int = 0) -> None:
+    def __init__(
+        self, definition: Definition, kept: StoredInstance, state: State | None = None, *, guard: int = 0
+    ) -> None:
         self.kept = kept
         self.change = Change(kept, guard)
         self.state = state or (state_of(kept) if kept.revision else State(kept.instance_key))
@@ -74,7 +76,7 @@ class InstanceStep:
         self._has_new_variables = not kept.revision
 
     def tell(self, command: told.Command, now: datetime) -> None:
-        """Apply a command; one that raises `NothingThere` or `CommandInvalid` changes nothing."""
+        """Apply a command; one that raises `TargetMissing` or `CommandInvalid` changes nothing."""
         state, effects = step(self._definition, self.state, command, now)
         if state.last_key >= KEYS_EACH:
             raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; its model loops endlessly")
@@ -103,10 +105,10 @@ class InstanceStep:
         self.change.state = b"" if self.change.ended else orjson.dumps(value)
         return self.change
 
-    def snapshot(self) -> Kept:
+    def snapshot(self) -> StoredInstance:
         """Return the instance as stored once the change is saved."""
         kept, change = self.kept, self.change
-        return Kept(
+        return StoredInstance(
             *(kept.instance_key, kept.definition_key, kept.process_id, kept.tenant_id, kept.start_key),
             variables=kept.variables if change.variables is None else change.variables,
             state=change.state,
@@ -118,7 +120,7 @@ class InstanceStep:
         match effect:
             case told.JobCreated(key, kind, node, element_instance, retries, headers):
                 words = orjson.dumps(dict(headers)).decode()
-                change.jobs[key] = JobRow(key, kind, node, element_instance, retries, words)
+                change.jobs[key] = JobRow(key, kind, self._element(node), element_instance, retries, words)
             case told.JobEnded(key):
                 change.jobs.pop(key, None)
                 change.jobs_set.pop(key, None)
@@ -136,12 +138,16 @@ class InstanceStep:
                 change.subscriptions.pop(key, None)
                 change.closed.append(key)
             case told.IncidentRaised(key, kind, message, node, job, element_instance):
-                change.incidents[key] = IncidentRow(key, job, node, element_instance, kind, cut(message))
+                place = self._element(node), element_instance
+                change.incidents[key] = IncidentRow(key, job, *place, kind, cut(message))
             case told.IncidentGone(key):
                 change.incidents.pop(key, None)
                 change.incidents_gone.append(key)
             case told.Ended(status):
                 change.ended = status
+
+    def _element(self, node: str) -> str:
+        return node or self._definition.process_id  # the process itself has no node
 
 
 def _differ(before: dict[str, Any], after: dict[str, Any]) -> bool:
@@ -157,7 +163,7 @@ class Starts:
         self._tokens = tokens
         self._definitions = definitions
 
-    async def open(self, start: Start) -> Opening:
+    async def open(self, start: Start) -> NewInstance:
         """Allocate a key for an instance of the requested definition; raises `CommandInvalid`."""
         if start.definition_key is not None:
             opening = await self._tokens.open_key(self._database, start.definition_key)
@@ -172,7 +178,7 @@ class Starts:
             raise CommandInvalid(f"expected to find a process definition with {wanted}, but none found")
         return opening
 
-    async def begin(self, start: Start, opening: Opening) -> InstanceStep:
+    async def begin(self, start: Start, opening: NewInstance) -> InstanceStep:
         """Return the step that starts the instance; raises `CommandInvalid`."""
         compiled = await self._definitions.find(opening.definition_key)
         if not compiled.definition.root.starts:
@@ -180,11 +186,11 @@ class Starts:
         turn = InstanceStep(compiled.definition, new_instance(opening, start.tenant_id or DEFAULT_TENANT))
         try:
             turn.tell(told.Begin(to_plain_json(start.variables)), opening.now)
-        except NothingThere as error:
+        except TargetMissing as error:
             raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
         return turn
 
 
-def answer(opening: Opening) -> Started:
+def answer(opening: NewInstance) -> Started:
     """Return the answer for the caller of a start."""
     return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)

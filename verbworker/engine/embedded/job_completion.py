@@ -1,10 +1,10 @@
-"""The completion of a job in somebody else's transaction: a verb's effect, its verdict and the token move together."""
+"""The completion of a job in another transaction: a verb's effect, its verdict and the token move together."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from verbworker.engine.embedded.activation import DirectHandoff, Promises
+from verbworker.engine.embedded.activation import DirectHandoff, PromisedJobs
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import CompleteJob
 from verbworker.stores.database import Connection
@@ -49,7 +49,7 @@ class Completion:
             self.turn = None
         return answer
 
-    def _keep(self, turn: InstanceStep, promises: Promises, at_ms: int) -> None:
+    def _keep(self, turn: InstanceStep, promises: PromisedJobs, at_ms: int) -> None:
         self.parts.cache(turn)
         promises.keep(self.version, at_ms)
 

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.embedded.instance_step import InstanceStep
-from verbworker.engine.embedded.kernel.commands import Fire, NothingThere
+from verbworker.engine.embedded.kernel.commands import Fire, TargetMissing
 from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
 from verbworker.errors import EngineError, StoreError
 from verbworker.stores.database import Database
-from verbworker.stores.embedded.tokens import Change, Kept
+from verbworker.stores.embedded.tokens import Change, StoredInstance
 
 _log = logging.getLogger(__name__)
 
 _TIMERS = 100  # fired per round
 _SWEPT = 1000  # rows per statement, so that none takes long
 _LONGEST_REST = 0.5  # a timer that another process sets is found by then
-_SWEEP = 10.0  # seconds; nobody waits for what it removes
+_SWEEP = 10.0  # seconds; nothing waits for what it removes
 
 
 class EngineTimers:
@@ -36,7 +36,7 @@ class EngineTimers:
         self._stores = stores
         self._made = made
         self._retention = retention
-        self._strays: set[int] = set()
+        self._skipped: set[int] = set()
         self._firing = PollLoop("engine-timers", self._fire_due, every=_LONGEST_REST)
         self.services = (self._firing, PollLoop("engine-sweep", self.sweep, every=_SWEEP))
 
@@ -54,7 +54,7 @@ class EngineTimers:
         async with self._database.transaction() as connection:
             transaction = EngineTransaction(connection, self._stores)
             turns: dict[int, InstanceStep] = {}
-            due = await self._stores.tokens.due_timers(connection, _TIMERS, but=self._strays)
+            due = await self._stores.tokens.due_timers(connection, _TIMERS, but=self._skipped)
             for wait, kept in due:
                 try:
                     turn = turns.get(kept.instance_key) or await transaction.turn(kept)
@@ -65,23 +65,23 @@ class EngineTimers:
                 except Exception as error:
                     # One instance that cannot be moved must not block the timers of all others.
                     turns.pop(kept.instance_key, None)
-                    self._strays.add(wait)
+                    self._skipped.add(wait)
                     self._firing.health.note_skip(error)
             await transaction.settle_all(list(turns.values()))
         self._made(transaction.changes)
         return len(due)
 
-    def _ring(self, turn: InstanceStep, wait: int, kept: Kept) -> bool:
+    def _ring(self, turn: InstanceStep, wait: int, kept: StoredInstance) -> bool:
         waiting = turn.state.waits.get(wait)
         if waiting is not None and waiting.due is not None and kept.now is not None and waiting.due > kept.now:
             return False  # fired between our query and our lock, and set again
         try:
             if waiting is None or waiting.due is None or kept.now is None:
-                raise NothingThere("no timer waits there")
+                raise TargetMissing("no timer waits there")
             turn.tell(Fire(wait), kept.now)
-        except (NothingThere, EngineError) as error:
+        except (TargetMissing, EngineError) as error:
             # Most likely closed meanwhile. A timer that remains must not block the others.
-            self._strays.add(wait)
+            self._skipped.add(wait)
             said = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
             _log.warning("a timer cannot fire", extra=said)
             return False
@@ -89,7 +89,7 @@ class EngineTimers:
 
     async def sweep(self) -> int:
         """Delete a batch of expired messages and one of instances that ended long ago; return how many."""
-        self._strays.clear()  # retry the skipped timers
+        self._skipped.clear()  # retry the skipped timers
         expired = await self._stores.subscriptions.expire(_SWEPT)
         if self._retention is None:
             return expired

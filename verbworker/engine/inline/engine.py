@@ -143,12 +143,12 @@ class InlineEngine:
 
     async def start(self, start: Start) -> Started:
         """Create an instance and move it to its first wait."""
-        shelved = self._instances.definitions.find(start)
-        if not shelved.definition.root.starts:
+        model = self._instances.definitions.find(start)
+        if not model.definition.root.starts:
             raise CommandInvalid(f"{start.process_id} starts by a message only")
         keys: list[int] = []
-        self._strike("start", lambda: keys.append(self._instances.begin(shelved, start)))
-        return Started(keys[0], shelved.deployed.definition_key, shelved.deployed.process_id, shelved.deployed.version)
+        self._strike("start", lambda: keys.append(self._instances.begin(model, start)))
+        return Started(keys[0], model.deployed.definition_key, model.deployed.process_id, model.deployed.version)
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate available jobs, waiting up to `wait_ms` of real time: the engine's own clock is the test's."""
@@ -202,11 +202,17 @@ class InlineEngine:
         """Resolve an incident; raises `JobGone` if it does not exist."""
         self._strike("resolve_incident", lambda: self._instances.resolve(incident_key))
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance; raises `JobGone` if it has ended."""
+        if not self._instances.is_alive(instance_key):
+            raise JobGone(f"no such instance: {instance_key}")
+        self._strike("set_flags", lambda: self.set_variables(instance_key, flags))
+
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """Return the open incidents of these instances, or of all without keys. Never lags."""
         self._strike("incidents", lambda: None)
         states = self._instances.find_alive(instance_keys)
-        return [incident for _, state in states for incident in open_incidents(state)]
+        return [incident for definition, state in states for incident in open_incidents(definition, state)]
 
     async def waits(self, instance_key: int) -> list[ActiveElement]:
         """Return where the tokens of an instance are; none if it has ended."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from verbworker.engine.embedded.kernel import commands as told
-from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
+from verbworker.engine.embedded.kernel.commands import Command, Effect, TargetMissing
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import InstanceStatus, State
 from verbworker.engine.embedded.kernel.step import step
@@ -26,10 +26,10 @@ _TENANT = "<default>"
 
 @dataclass(slots=True)
 class _Instance:
-    shelved: InlineDefinition
+    model: InlineDefinition
     state: State
     tenant_id: str
-    letter: BufferedMessage | None = None  # the message that started it
+    message: BufferedMessage | None = None  # the message that started it
 
 
 class InlineInstances:
@@ -40,7 +40,7 @@ class InlineInstances:
         self._offer = offer
         self._known: dict[int, _Instance] = {}
         self._timers = Timers()
-        self._mail = InlineMessages(clock)
+        self._messages = InlineMessages(clock)
         self._new_waits: deque[Subscription] = deque()
         self._ended: deque[_Instance] = deque()
         self.jobs = Jobs(clock, faults)
@@ -55,7 +55,7 @@ class InlineInstances:
     def find_alive(self, instance_keys: Collection[int]) -> list[tuple[Definition, State]]:
         """Return those of these instances that have not ended; all of them without keys."""
         keys = [key for key in instance_keys or self._known if self.is_alive(key)]
-        return [(self._known[key].shelved.definition, self._known[key].state) for key in keys]
+        return [(self._known[key].model.definition, self._known[key].state) for key in keys]
 
     def is_alive(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""
@@ -67,9 +67,9 @@ class InlineInstances:
 
     # ---- commands ---------------------------------------------------------------------------------------------------
 
-    def begin(self, shelved: InlineDefinition, start: Start) -> int:
+    def begin(self, model: InlineDefinition, start: Start) -> int:
         """Create an instance and return its key."""
-        key = self._create(shelved, start.tenant_id or _TENANT)
+        key = self._create(model, start.tenant_id or _TENANT)
         self._tell(key, told.Begin(deepcopy(dict(start.variables))))
         self._settle()
         return key
@@ -140,14 +140,14 @@ class InlineInstances:
 
     def publish(self, signal: Signal) -> None:
         """Deliver a message and buffer it until its TTL ends; repeating a buffered one does nothing."""
-        if self._mail.has(signal):
+        if self._messages.has(signal):
             return
         variables = deepcopy(dict(signal.variables))
         deadline = self._clock.later(signal.ttl_ms)
-        letter = BufferedMessage(signal.name, signal.correlation_key, variables, signal.message_id, deadline)
+        message = BufferedMessage(signal.name, signal.correlation_key, variables, signal.message_id, deadline)
         if signal.ttl_ms > 0:
-            self._mail.keep(letter)
-        self._hand_over(letter)
+            self._messages.keep(message)
+        self._hand_over(message)
         self._settle()
 
     def correlate(self, name: str, correlation_key: str, variables: Variables) -> int | None:
@@ -158,16 +158,16 @@ class InlineInstances:
 
     # ---- internals ---------------------------------------------------------------------------------------------------
 
-    def _create(self, shelved: InlineDefinition, tenant_id: str, letter: BufferedMessage | None = None) -> int:
+    def _create(self, model: InlineDefinition, tenant_id: str, message: BufferedMessage | None = None) -> int:
         key = (len(self._known) + 1) << _KEYS_EACH
-        self._known[key] = _Instance(shelved, State(key), tenant_id, letter)
+        self._known[key] = _Instance(model, State(key), tenant_id, message)
         return key
 
     def _tell(self, instance_key: int, command: Command) -> None:
         instance = self._known[instance_key]
         try:
-            instance.state, effects = step(instance.shelved.definition, instance.state, command, self._clock.now)
-        except NothingThere as error:
+            instance.state, effects = step(instance.model.definition, instance.state, command, self._clock.now)
+        except TargetMissing as error:
             # Only one command finds its job and is still refused: an error thrown from a listener.
             kind = JobNotActive if isinstance(command, told.ThrowError) else JobGone
             raise kind(str(error)) from error
@@ -185,18 +185,18 @@ class InlineInstances:
             case told.TimerSet(key, due):
                 self._timers.set(key, due, instance.state.instance_key)
             case told.Subscribed(key, message, correlation_key):
-                process_id = instance.shelved.definition.process_id
+                process_id = instance.model.definition.process_id
                 wait = Subscription(key, instance.state.instance_key, process_id, message, correlation_key)
-                self._mail.subscriptions[key] = wait
+                self._messages.subscriptions[key] = wait
                 self._new_waits.append(wait)
             case told.WaitClosed(key):
                 self._timers.close(key)
-                self._mail.subscriptions.pop(key, None)
+                self._messages.subscriptions.pop(key, None)
             case told.Ended():
                 self._ended.append(instance)
 
     def _make(self, instance: _Instance, made: told.JobCreated) -> None:
-        deployed = instance.shelved.deployed
+        deployed = instance.model.deployed
         job = Job(
             key=made.key,
             type=made.type,
@@ -228,55 +228,55 @@ class InlineInstances:
                 return
 
     def _read_letters(self, wait: Subscription) -> None:
-        while wait.wait in self._mail.subscriptions:
-            letter = self._mail.find_kept(wait.process_id, wait.name, wait.correlation_key)
-            if letter is None:
+        while wait.wait in self._messages.subscriptions:
+            message = self._messages.find_kept(wait.process_id, wait.name, wait.correlation_key)
+            if message is None:
                 return
-            self._deliver(letter, wait)
+            self._deliver(message, wait)
 
-    def _deliver(self, letter: BufferedMessage, wait: Subscription) -> None:
-        letter.reached.add(wait.process_id)
-        self._tell(wait.instance, told.Deliver(wait.wait, deepcopy(dict(letter.variables))))
+    def _deliver(self, message: BufferedMessage, wait: Subscription) -> None:
+        message.reached.add(wait.process_id)
+        self._tell(wait.instance, told.Deliver(wait.wait, deepcopy(dict(message.variables))))
 
-    def _hand_over(self, letter: BufferedMessage) -> int | None:
+    def _hand_over(self, message: BufferedMessage) -> int | None:
         """Deliver a message to one wait per process, or start one; return an instance, a started one first."""
         reached: list[int] = []
-        for wait in self._mail.waiting(letter):
-            if wait.process_id not in letter.reached and wait.wait in self._mail.subscriptions:
-                self._deliver(letter, wait)
+        for wait in self._messages.waiting(message):
+            if wait.process_id not in message.reached and wait.wait in self._messages.subscriptions:
+                self._deliver(message, wait)
                 reached.append(wait.instance)
-        for shelved in self.definitions.latest():
-            started = self._start_by(letter, shelved)
+        for model in self.definitions.latest():
+            started = self._start_by(message, model)
             if started is not None:
                 reached.insert(0, started)
         return reached[0] if reached else None
 
-    def _start_by(self, letter: BufferedMessage, shelved: InlineDefinition) -> int | None:
-        process_id = shelved.deployed.process_id
-        start = next((node for node, m in shelved.definition.message_starts.items() if m.name == letter.name), None)
-        if start is None or process_id in letter.reached or self._is_taken(process_id, letter):
+    def _start_by(self, message: BufferedMessage, model: InlineDefinition) -> int | None:
+        process_id = model.deployed.process_id
+        start = next((node for node, m in model.definition.message_starts.items() if m.name == message.name), None)
+        if start is None or process_id in message.reached or self._is_taken(process_id, message):
             return None
-        letter.reached.add(process_id)
-        key = self._create(shelved, _TENANT, letter)
-        self._tell(key, told.Begin(deepcopy(dict(letter.variables)), start))
+        message.reached.add(process_id)
+        key = self._create(model, _TENANT, message)
+        self._tell(key, told.Begin(deepcopy(dict(message.variables)), start))
         return key
 
-    def _is_taken(self, process_id: str, letter: BufferedMessage) -> bool:
+    def _is_taken(self, process_id: str, message: BufferedMessage) -> bool:
         """Return whether an instance started by this key is alive: one at a time, except for the empty key."""
-        return bool(letter.correlation_key) and any(
-            instance.letter is not None
-            and instance.letter.correlation_key == letter.correlation_key
-            and instance.shelved.deployed.process_id == process_id
+        return bool(message.correlation_key) and any(
+            instance.message is not None
+            and instance.message.correlation_key == message.correlation_key
+            and instance.model.deployed.process_id == process_id
             and instance.state.status is InstanceStatus.ACTIVE
             for instance in self._known.values()
         )
 
     def _start_next(self, ended: _Instance) -> None:
-        if ended.letter is None:
+        if ended.message is None:
             return
-        process_id = ended.shelved.deployed.process_id
+        process_id = ended.model.deployed.process_id
         latest = next(known for known in self.definitions.latest() if known.deployed.process_id == process_id)
-        for message in latest.definition.message_starts.values():
-            letter = self._mail.find_kept(process_id, message.name, ended.letter.correlation_key)
-            if letter is not None and self._start_by(letter, latest) is not None:
+        for awaited in latest.definition.message_starts.values():
+            message = self._messages.find_kept(process_id, awaited.name, ended.message.correlation_key)
+            if message is not None and self._start_by(message, latest) is not None:
                 return

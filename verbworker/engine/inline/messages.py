@@ -43,26 +43,26 @@ class InlineMessages:
         """Return whether a message with this id is buffered, which makes this one a repetition."""
         wanted = (signal.name, signal.correlation_key, signal.message_id)
         return bool(signal.message_id) and any(
-            (letter.name, letter.correlation_key, letter.message_id) == wanted for letter in self._alive()
+            (message.name, message.correlation_key, message.message_id) == wanted for message in self._alive()
         )
 
-    def keep(self, letter: BufferedMessage) -> None:
+    def keep(self, message: BufferedMessage) -> None:
         """Buffer a message until its deadline."""
-        self._kept.append(letter)
+        self._kept.append(message)
 
-    def waiting(self, letter: BufferedMessage) -> list[Subscription]:
+    def waiting(self, message: BufferedMessage) -> list[Subscription]:
         """Return the subscriptions that match a message."""
-        wanted = (letter.name, letter.correlation_key)
+        wanted = (message.name, message.correlation_key)
         return [known for known in self.subscriptions.values() if (known.name, known.correlation_key) == wanted]
 
     def find_kept(self, process_id: str, name: str, correlation_key: str) -> BufferedMessage | None:
         """Return the oldest message that has not reached this process yet."""
-        for letter in self._alive():
-            if (letter.name, letter.correlation_key) == (name, correlation_key) and process_id not in letter.reached:
-                return letter
+        for message in self._alive():
+            if (message.name, message.correlation_key) == (name, correlation_key) and process_id not in message.reached:
+                return message
         return None
 
     def _alive(self) -> Iterator[BufferedMessage]:
         now = self._clock.now
-        self._kept = [letter for letter in self._kept if letter.deadline is not None and letter.deadline > now]
+        self._kept = [message for message in self._kept if message.deadline is not None and message.deadline > now]
         return iter(self._kept)

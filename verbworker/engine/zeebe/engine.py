@@ -182,6 +182,12 @@ class ZeebeEngine:
         """Resolve an incident; that of a job without retries is raised again."""
         await self._send("ResolveIncident", wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key))
 
+    async def set_flags(self, instance_key: int, flags: Variables) -> None:
+        """Set flags of an instance; `JobGone` if it has ended."""
+        text = wire.text_of(flags)
+        request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables=text, local=True)
+        await self._send("SetVariables", request)
+
     # ---- searches: see `Search` --------------------------------------------------------------------------------------
 
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
@@ -295,7 +301,7 @@ class ZeebeEngine:
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:
         # Old ones too: Zeebe 8.6.0 may have lost their timeout. A worker that got the job meanwhile finishes its run
-        # all the same, and its frame turns away whoever gets the job next.
+        # all the same, and its frame turns away the next worker that gets the job.
         async with asyncio.TaskGroup() as tasks:
             for job in jobs:
                 tasks.create_task(self._give_back_one(job))

@@ -9,6 +9,7 @@ import grpc
 from grpc import StatusCode
 from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
+from verbworker.background.outages import ENGINE
 from verbworker.engine.zeebe.auth import Access, Header, access
 from verbworker.engine.zeebe.channel import open_channel
 from verbworker.engine.zeebe.connection import GatewayAddress
@@ -61,7 +62,9 @@ class Gateway:
                     return None
                 raise
 
-        return await self._authorise(rpc, attempt)
+        answer = await self._authorise(rpc, attempt)
+        ENGINE.note_answer()
+        return answer
 
     async def collect(self, rpc: Rpc, request: Any, into: Callable[[Any], None], *, timeout_s: float) -> None:
         """Pass each message of an answer to `into` as it arrives, even shortly after a cancellation."""
@@ -71,6 +74,7 @@ class Gateway:
                 into(told)
 
         await self._authorise(rpc, lambda metadata: linger(attempt(metadata), _LAST_WORDS_S))
+        ENGINE.note_answer()
 
     async def listen(
         self, rpc: Rpc, request: Any, unread: list[Any], *, lifetime_s: float

@@ -59,7 +59,7 @@ class JobStream:
         """
         now = asyncio.get_running_loop().time()
         if now >= self._ends:
-            # From the first look at its age on, not from its end: this process may have stood still in between.
+            # From the first look at its age on, not from its end: this process may have been suspended in between.
             self._drained_by = self._drained_by or now + _DRAIN_S
             if now > self._drained_by:
                 return None

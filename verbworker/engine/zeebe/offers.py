@@ -12,6 +12,7 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_status import read_answer
+from verbworker.engine.zeebe.search import Search
 from verbworker.errors import AccessDenied, EngineError
 
 _LOOK_S: Final = 5.0  # an API that is there answers in milliseconds, a busy gateway for the first time in seconds
@@ -38,7 +39,7 @@ class ClusterOffers:
         self._lock = asyncio.Lock()
 
     async def look(self, *, pushes_jobs: bool) -> EngineOffers:
-        """Return what the cluster offers; at most three short requests, none while the last answer is kept."""
+        """Return what the cluster offers; a few short requests, none while the last answer is kept."""
         clock = asyncio.get_running_loop().time
         async with self._lock:
             if self._known is None or clock() >= self._known.until:
@@ -47,7 +48,8 @@ class ClusterOffers:
                     search = Offer(rest.is_there, "it needs REST")
                 is_sure = None not in (grpc.is_there, rest.is_there, search.is_there)
                 keep = _KEEP_S if is_sure else _KEEP_DOUBT_S
-                self._known = _Known(EngineOffers(grpc, rest, search, pushes_jobs), clock() + keep)
+                refused = await self._refused_searches() if search.is_there else ()
+                self._known = _Known(EngineOffers(grpc, rest, search, pushes_jobs, refused), clock() + keep)
             return replace(self._known.offers, pushes_jobs=pushes_jobs)
 
     async def _grpc(self) -> Offer:
@@ -70,12 +72,18 @@ class ClusterOffers:
         if not self._client.has_address:
             return Offer(False, "ZEEBE_REST_ADDRESS is not set")
         try:
-            await self._client.call("GET", "/topology", what="a look at REST", timeout_s=_LOOK_S)
+            await self._client.call("GET", "/topology", what="the check of REST", timeout_s=_LOOK_S)
         except AccessDenied as denied:
             return Offer(True, str(denied))
         except EngineError as error:
             return Offer(False, str(error))
         return Offer(True)
+
+    async def _refused_searches(self) -> tuple[str, ...]:
+        try:
+            return tuple(await Search(self._client).refusals())
+        except EngineError:
+            return ()  # it answered just now; the next look tells
 
     async def _search(self) -> Offer:
         if not self._client.has_address:

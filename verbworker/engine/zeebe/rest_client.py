@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import orjson
 
+from verbworker.background.outages import ENGINE
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.auth import Access, Header
 from verbworker.engine.zeebe.connection import GatewayAddress, Tls
@@ -157,7 +158,9 @@ class RestClient:
             # What backpressure left of the deadline; a hundredth of a second at least, so that the answer is its own.
             left = max(ends - asyncio.get_running_loop().time(), 0.01)
             reply = await self.send(method, path, content, content_type=content_type, timeout_s=left)
-            return _read(reply, path, what, settled)
+            answer = _read(reply, path, what, settled)
+            ENGINE.note_answer()
+            return answer
 
         return await BACKPRESSURE.run(attempt, within=seconds / 2)
 

@@ -112,7 +112,7 @@ class RestGateway:
         body = {"activateInstructions": [{"elementId": _NO_ELEMENT}]}
         path = f"/process-instances/{instance_key}/modification"
         try:
-            await self._client.call("POST", path, body, what="a look at an instance", timeout_s=timeout_s)
+            await self._client.call("POST", path, body, what="the check of an instance", timeout_s=timeout_s)
         except JobGone:
             raise
         except CommandInvalid as refused:
@@ -138,10 +138,11 @@ def _activation(request: Any) -> tuple[str, str, _Body | None]:
         worker=request.worker,
         timeout=request.timeout,
         maxJobsToActivate=request.maxJobsToActivate,
+        requestTimeout=-1,
         fetchVariable=list(request.fetchVariable),
         tenantIds=list(request.tenantIds),
     )
-    return "POST", "/jobs/activation", {**body, "requestTimeout": -1}
+    return "POST", "/jobs/activation", body
 
 
 def _completion(request: Any) -> tuple[str, str, _Body | None]:
@@ -179,8 +180,9 @@ def _publication(request: Any) -> tuple[str, str, _Body | None]:
         "name": request.name,
         "correlationKey": request.correlationKey,
         "timeToLive": request.timeToLive,
+        **_without_blanks(messageId=request.messageId),
         "variables": _variables(request.variables),
-        **_without_blanks(messageId=request.messageId, tenantId=request.tenantId),
+        **_without_blanks(tenantId=request.tenantId),
     }
     return "POST", "/messages/publication", body
 

@@ -7,7 +7,15 @@ from typing import Any, Final
 
 from grpc import StatusCode
 
-from verbworker.engine.refusal_texts import BY_WORDS
+from verbworker.engine.refusal_texts import (
+    BY_WORDS,
+    CREDENTIALS,
+    PERMISSION,
+    TENANTS,
+    TOO_LARGE,
+    printable_reason,
+    sentence,
+)
 from verbworker.errors import (
     AccessDenied,
     AlreadyStarted,
@@ -17,11 +25,11 @@ from verbworker.errors import (
     EngineUnavailable,
     JobGone,
     JobNotActive,
+    NotOffered,
+    SearchRefused,
 )
 
-_LONGEST_REASON: Final = 8_000  # characters; it goes into logs and sentences
-_ECHO: Final = "Invalid JSON value:"
-_TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables together under 1 MiB."
+_NO_SEARCH: Final = "This cluster offers no search."
 _ADDRESS: Final = "What answers at this address does not offer the call: check ZEEBE_REST_ADDRESS."
 
 # What a command with a key is for: a job, an incident and a user task can be in a state that takes no command.
@@ -60,6 +68,7 @@ class RestRow:
     words: str = ""  # only if the reason contains them
     keyed: frozenset[str] | None = None  # only for commands with a key below one of these
     is_json: bool = False  # only if the answer is a JSON object
+    is_search: bool = False  # only for searches
     advice: str = ""
 
     def covers(self, answer: "RestAnswer") -> bool:
@@ -70,6 +79,7 @@ class RestRow:
             and self.words in answer.reason.lower()
             and (self.keyed is None or answer.keyed in self.keyed)
             and (answer.is_json or not self.is_json)
+            and (answer.is_search or not self.is_search)
         )
 
 
@@ -82,6 +92,7 @@ class RestAnswer:
     reason: str
     keyed: str  # the collection of the key in its path, such as jobs; empty without a key
     is_json: bool
+    is_search: bool
 
     @property
     def is_of_engine(self) -> bool:
@@ -93,6 +104,10 @@ _INVALID_STATE: Final = frozenset(("INVALID_STATE",))
 _LATE: Final = _WITH_STATE | {"process-instances", "element-instances"}
 
 REST_TABLE: Final[tuple[RestRow, ...]] = (
+    # A cluster without secondary storage answers a search with 403, an older version with 404 or 405.
+    RestRow((403,), NotOffered, is_search=True, advice=_NO_SEARCH),
+    RestRow((404, 405), NotOffered, is_search=True, is_json=True, advice=_NO_SEARCH),
+    RestRow((400, 422), SearchRefused, is_search=True),
     # A command on a job, an incident, a task or an instance can be late; an unknown process is a mistake.
     RestRow((404,), JobGone, frozenset(("NOT_FOUND",)), keyed=_LATE),
     RestRow((404,), CommandInvalid, frozenset(("NOT_FOUND",))),
@@ -103,36 +118,15 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((409,), CommandInvalid),
     # Of a timeout that is extended too late.
     RestRow((400,), JobNotActive, words="it is not active", keyed=frozenset(("jobs",))),
-    RestRow(
-        (400,),
-        CommandInvalid,
-        words="multi-tenancy is disabled",
-        advice="This cluster runs without multi-tenancy: name no tenant, or only <default>.",
-    ),
-    RestRow(
-        (400,),
-        CommandInvalid,
-        words="no tenant identifier",
-        advice="This cluster runs with multi-tenancy: name a tenant of this client in CAMUNDA_TENANT_IDS.",
-    ),
-    RestRow((413,), CommandInvalid, advice=_TOO_LARGE),
-    RestRow((429, 503), CommandInvalid, words="message exceeds maximum size", advice=_TOO_LARGE),
-    RestRow((500,), CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
+    *(RestRow((400,), CommandInvalid, words=words, advice=advice) for words, advice in TENANTS),
+    RestRow((413,), CommandInvalid, advice=TOO_LARGE),
+    RestRow((429, 503), CommandInvalid, words="message exceeds maximum size", advice=TOO_LARGE),
+    RestRow((500,), CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
     RestRow((400, 406, 415, 422), CommandInvalid),
     RestRow((429,), Backpressure),
     RestRow((503,), Backpressure, frozenset(("RESOURCE_EXHAUSTED",))),
-    RestRow(
-        (401,),
-        AccessDenied,
-        advice="Check client id, secret, token URL and audience (CAMUNDA_CLIENT_ID, CAMUNDA_CLIENT_SECRET,"
-        " CAMUNDA_OAUTH_URL, CAMUNDA_TOKEN_AUDIENCE), or the user and password of Basic.",
-    ),
-    RestRow(
-        (403,),
-        AccessDenied,
-        advice="Give this client the permission and the tenant: a worker needs UPDATE_PROCESS_INSTANCE,"
-        " a starter CREATE_PROCESS_INSTANCE, a publisher MESSAGE:CREATE.",
-    ),
+    RestRow((401,), AccessDenied, advice=CREDENTIALS),
+    RestRow((403,), AccessDenied, advice=PERMISSION),
     # A page of a proxy while the gateway behind it restarts says nothing about the command.
     RestRow((404, 405), EngineUnavailable, advice=_ADDRESS),
     RestRow(range(300, 400), EngineUnavailable, advice="Redirects are not followed: check ZEEBE_REST_ADDRESS."),
@@ -148,36 +142,20 @@ def read_answer(status: int, answer: Any, path: str) -> RestAnswer:
     return RestAnswer(
         status,
         title if isinstance(title, str) else "",
-        _reason(problem),
+        printable_reason(problem.get("detail") or problem.get("title") or problem.get("error")),
         _collection(path),
         isinstance(answer, dict),
+        path.endswith("/search"),
     )
 
 
 def refusal(answer: RestAnswer, what: str) -> EngineError:
     """Translate an answer: the class determines what to do, the text keeps the engine's own reason."""
     row = next(row for row in REST_TABLE if row.covers(answer))
-    advice = f" {row.advice}" if row.advice else ""
-    stop = "" if answer.reason.endswith(".") or not advice else "."
     code = f"{answer.status} {answer.title}".strip()
-    return row.error(f"Zeebe {_did(row.error)} {what} ({code}): {answer.reason}{stop}{advice}")
-
-
-def _did(kind: type[EngineError]) -> str:
-    if issubclass(kind, Backpressure):
-        return "is too busy for"
-    return "did not perform" if issubclass(kind, EngineUnavailable) else "refused"
+    return row.error(sentence(row.error, what, code, answer.reason, row.advice))
 
 
 def _collection(path: str) -> str:
     parts = path.strip("/").split("/")
     return next((name for name, key in pairwise(parts) if key.isdecimal()), "")
-
-
-def _reason(problem: dict[str, Any]) -> str:
-    said = problem.get("detail") or problem.get("title") or problem.get("error")
-    text = said.strip() if isinstance(said, str) else "no reason given"
-    # The gateway repeats a document it cannot parse, and documents may hold data that must not be logged.
-    if _ECHO in text:
-        text = text[: text.index(_ECHO)] + "the variables are not valid JSON"
-    return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " [...]"

@@ -6,7 +6,15 @@ from typing import Final, Literal
 import grpc
 from grpc import StatusCode
 
-from verbworker.engine.refusal_texts import BY_WORDS
+from verbworker.engine.refusal_texts import (
+    BY_WORDS,
+    CREDENTIALS,
+    PERMISSION,
+    TENANTS,
+    TOO_LARGE,
+    printable_reason,
+    sentence,
+)
 from verbworker.errors import (
     AccessDenied,
     AlreadyStarted,
@@ -42,8 +50,6 @@ _JOB: Final[frozenset[Rpc]] = frozenset(
 )
 _CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance", "SetVariables"}
 
-_TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables together under 1 MiB."
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -67,18 +73,7 @@ TABLE: Final[tuple[Row, ...]] = (
     *(Row(StatusCode.FAILED_PRECONDITION, error, words=words) for words, error in BY_WORDS),
     Row(StatusCode.FAILED_PRECONDITION, JobNotActive, rpcs=_JOB),
     Row(StatusCode.FAILED_PRECONDITION, CommandInvalid),
-    Row(
-        StatusCode.INVALID_ARGUMENT,
-        CommandInvalid,
-        words="multi-tenancy is disabled",
-        advice="This cluster runs without multi-tenancy: name no tenant, or only <default>.",
-    ),
-    Row(
-        StatusCode.INVALID_ARGUMENT,
-        CommandInvalid,
-        words="no tenant identifier",
-        advice="This cluster runs with multi-tenancy: name a tenant of this client in CAMUNDA_TENANT_IDS.",
-    ),
+    *(Row(StatusCode.INVALID_ARGUMENT, CommandInvalid, words=words, advice=advice) for words, advice in TENANTS),
     Row(StatusCode.INVALID_ARGUMENT, CommandInvalid),
     Row(StatusCode.OUT_OF_RANGE, CommandInvalid),
     Row(StatusCode.ALREADY_EXISTS, AlreadyStarted, words="business id"),
@@ -90,11 +85,11 @@ TABLE: Final[tuple[Row, ...]] = (
         words="received message larger than max",
         advice="Request fewer jobs per call, or raise ZEEBE_MAX_MESSAGE_SIZE to what the gateway allows.",
     ),
-    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="sent message larger than max", advice=_TOO_LARGE),
-    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="message exceeds maximum size", advice=_TOO_LARGE),
+    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="sent message larger than max", advice=TOO_LARGE),
+    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="message exceeds maximum size", advice=TOO_LARGE),
     Row(StatusCode.RESOURCE_EXHAUSTED, Backpressure),
-    Row(StatusCode.UNKNOWN, CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
-    Row(StatusCode.INTERNAL, CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
+    Row(StatusCode.UNKNOWN, CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
+    Row(StatusCode.INTERNAL, CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
     Row(StatusCode.UNAVAILABLE, EngineUnavailable),
     Row(StatusCode.DEADLINE_EXCEEDED, EngineUnavailable),
     Row(StatusCode.INTERNAL, EngineUnavailable),  # also the answer of a paused partition
@@ -102,22 +97,12 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(StatusCode.ABORTED, EngineUnavailable),
     Row(StatusCode.UNKNOWN, EngineUnavailable),
     Row(StatusCode.DATA_LOSS, EngineUnavailable),
-    Row(
-        StatusCode.UNAUTHENTICATED,
-        AccessDenied,
-        advice="Check client id, secret, token URL and audience (CAMUNDA_CLIENT_ID, CAMUNDA_CLIENT_SECRET,"
-        " CAMUNDA_OAUTH_URL, CAMUNDA_TOKEN_AUDIENCE), or the user and password of Basic.",
-    ),
-    Row(
-        StatusCode.PERMISSION_DENIED,
-        AccessDenied,
-        advice="Give this client the permission and the tenant: a worker needs UPDATE_PROCESS_INSTANCE,"
-        " a starter CREATE_PROCESS_INSTANCE, a publisher MESSAGE:CREATE.",
-    ),
+    Row(StatusCode.UNAUTHENTICATED, AccessDenied, advice=CREDENTIALS),
+    Row(StatusCode.PERMISSION_DENIED, AccessDenied, advice=PERMISSION),
     Row(
         StatusCode.UNIMPLEMENTED,
         CommandInvalid,
-        advice="What answers at this address does not offer the call: it is no Zeebe gateway, one with gRPC"
+        advice="What answers at this address does not offer the call: it is not a Zeebe gateway, or one with gRPC"
         " switched off, or one older than 8.6.",
     ),
 )
@@ -126,28 +111,9 @@ TABLE: Final[tuple[Row, ...]] = (
 REPEATED: Final = frozenset({StatusCode.ALREADY_EXISTS})
 """The answer for a message still buffered under its id: it counts as published."""
 
-_LONGEST_REASON: Final = 8_000  # characters; it goes into logs and sentences
-_ECHO: Final = "Invalid JSON value:"
-
 
 def translate(error: grpc.aio.AioRpcError, rpc: Rpc) -> EngineError:
     """Translate `error`: the class determines what to do, the text keeps the engine's own reason."""
-    code, reason = error.code(), _reason(error)
+    code, reason = error.code(), printable_reason(error.details())
     row = next(row for row in TABLE if row.covers(code, reason, rpc))
-    advice = f" {row.advice}" if row.advice else ""
-    stop = "" if reason.endswith(".") or not advice else "."
-    return row.error(f"Zeebe {_did(row.error)} {rpc} ({code.name}): {reason}{stop}{advice}")
-
-
-def _did(kind: type[EngineError]) -> str:
-    if issubclass(kind, Backpressure):
-        return "is too busy for"
-    return "did not perform" if issubclass(kind, EngineUnavailable) else "refused"
-
-
-def _reason(error: grpc.aio.AioRpcError) -> str:
-    text = (error.details() or "no reason given").strip()
-    # The gateway repeats a document it cannot parse, and documents may hold data that must not be logged.
-    if _ECHO in text:
-        text = text[: text.index(_ECHO)] + "the variables are not valid JSON"
-    return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " [...]"
+    return row.error(sentence(row.error, str(rpc), code.name, reason, row.advice))

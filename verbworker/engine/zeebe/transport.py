@@ -139,7 +139,7 @@ class EitherGateway:
             if await _answers(self._grpc):
                 self._is_rest = False
                 self._note_answer()
-                _log.warning("gRPC is there again; jobs and commands go over gRPC")
+                _log.warning("gRPC is available again; jobs and commands go over gRPC")
         return self._is_rest
 
     async def _changes_after(self, error: EngineError) -> bool:

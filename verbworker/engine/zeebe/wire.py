@@ -263,5 +263,5 @@ def _object(text: str, key: int) -> dict[str, Any]:
         value = None
     if isinstance(value, dict):
         return value
-    _log.warning("job text is no JSON object", extra={"job_key": key})
+    _log.warning("job text is not a JSON object", extra={"job_key": key})
     return {}

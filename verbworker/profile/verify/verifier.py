@@ -236,7 +236,7 @@ def _compare_to_base(base: Base, path: str, compiled: Compiled, seen: ModelTree)
         f" {was.ir_digest[:_SHORT]} then), and its definitionId is still {compiled.definition_id}"
     )
     if was.tool != lock_of(compiled).tool:
-        words += f"; the lock of then was written by {was.tool}"
+        words += f"; its lock was then written by {was.tool}"
     hint = "Change definitionId in the model, then run verbworker verify --write"
     yield seen.definition_spot().finding(DEFINITION_ID_UNCHANGED, words, hint=hint, process=compiled.process_id)
 

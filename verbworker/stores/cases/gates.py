@@ -12,7 +12,8 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 
@@ -39,6 +40,8 @@ class HumanGate:
     job_key: int | None
     user_task_key: int | None
     engine_assignee: str | None
+    claim_trouble: str | None
+    instance_key: int
     element_instance_key: int
     gate: str
     reason: str
@@ -54,13 +57,18 @@ class HumanGate:
     verdict: GateVerdict | None
 
     @property
+    def is_mirrored(self) -> bool:
+        """Return whether the engine has the latest claim or release; always for a task that is not native."""
+        return self.user_task_key is None or self.claimed_by == self.engine_assignee
+
+    @property
     def decisions(self) -> tuple[str, ...]:
         """Return the decisions it accepts; empty means any."""
         return tuple(self.detail.get("decisions", ()))
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class UnsentDecision:
     """A decision to send to the engine, and how often it was sent. A native task has a key, any other a job."""
 
     token_id: UUID
@@ -77,10 +85,11 @@ class Unassigned:
     user_task_key: int
     claimed_by: str | None
     engine_assignee: str | None
+    instance_key: int
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class SilentGate:
     """An open gate the engine has not mentioned for long."""
 
     token_id: UUID
@@ -91,7 +100,7 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierGate:
     """A gate, with the key its task had."""
 
     token_id: UUID
@@ -160,7 +169,7 @@ class GateStore:
         """Reopen a gate that was closed because its task was gone; False when it is open or closed otherwise."""
         return await connection.fetchval(query("gates", "reopen"), token_id) is not None
 
-    async def earlier(self, token: ParkedToken, on: Connection | None = None) -> Earlier | None:
+    async def earlier(self, token: ParkedToken, on: Connection | None = None) -> EarlierGate | None:
         """Return the gate, decided or open, that a new token's task may have had under another key."""
         fetchrow = self._database.fetchrow if on is None else on.fetchrow
         row = await fetchrow(
@@ -172,9 +181,9 @@ class GateStore:
             token.input_hash,
             token.element_instance_key,
         )
-        return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
+        return None if row is None else EarlierGate(row["token_id"], row["element_instance_key"])
 
-    async def move_in(self, connection: Connection, earlier: Earlier, token: ParkedToken) -> bool:
+    async def move_in(self, connection: Connection, earlier: EarlierGate, token: ParkedToken) -> bool:
         """Move a gate to another task; False when it was moved meanwhile."""
         where = earlier.token_id, earlier.element_instance_key
         to = token.element_instance_key, token.job_key, token.instance_key
@@ -190,12 +199,19 @@ class GateStore:
         await connection.execute(query("gates", "release"), token_id)
 
     async def decide_in(
-        self, connection: Connection, token_id: UUID, decision: str, reason: str, by: str, *, telling: timedelta | None
+        self,
+        connection: Connection,
+        token_id: UUID,
+        decision: str,
+        reason: str,
+        by: str,
+        *,
+        send_within: timedelta | None,
     ) -> datetime | None:
-        """Store a gate's decision; None when it already has one. With `telling` the caller informs the engine."""
-        asked, patience = (0, timedelta(0)) if telling is None else (1, telling)
+        """Store a gate's decision; None when it already has one. With `send_within` the caller informs the engine."""
+        asked, retry_after = (0, timedelta(0)) if send_within is None else (1, send_within)
         at: datetime | None = await connection.fetchval(
-            query("gates", "decide"), token_id, decision, reason, by, asked, patience
+            query("gates", "decide"), token_id, decision, reason, by, asked, retry_after
         )
         return at
 
@@ -205,14 +221,14 @@ class GateStore:
 
     # ---- sending decisions to the engine --------------------------------------------------------------------------
 
-    async def count_telling(self, token_id: UUID, *, patience: timedelta) -> None:
+    async def count_attempt(self, token_id: UUID, *, retry_after: timedelta) -> None:
         """Count an attempt before sending; without a recorded result a relay sends it again after the timeout."""
-        await self._database.execute(query("gates", "tell"), token_id, patience)
+        await self._database.execute(query("gates", "tell"), token_id, retry_after)
 
-    async def due(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Untold]:
+    async def due(self, engine_id: str, limit: int, *, retry_after: timedelta) -> list[UnsentDecision]:
         """Claim the decisions to send to an engine, and count the attempt."""
-        rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, patience)
-        return [value_of(Untold, row) for row in rows]
+        rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, retry_after)
+        return [value_of(UnsentDecision, row) for row in rows]
 
     async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
         """Send it to the engine later."""
@@ -232,21 +248,31 @@ class GateStore:
                 )
         return None if row is None else row["answer"]
 
-    async def find_claims_to_send(self, engine_id: str, limit: int) -> list[Unassigned]:
-        """Return the claims and releases that an engine does not have yet."""
-        rows = await self._database.fetch(query("gates", "unassigned"), engine_id, limit)
+    async def take_claims(self, engine_id: str, limit: int, *, retry_after: timedelta) -> list[Unassigned]:
+        """Take the claims and releases that an engine does not have yet; no other relay sends them meanwhile."""
+        rows = await self._database.fetch(query("gates", "claim_unassigned"), engine_id, limit, retry_after)
         return [value_of(Unassigned, row) for row in rows]
 
-    async def record_assignee(self, token_id: UUID, assignee: str | None) -> None:
-        """Store the assignee that the engine has accepted."""
-        await self._database.execute(query("gates", "assign"), token_id, assignee)
+    async def record_assignee(self, claim: Unassigned) -> None:
+        """Store that the engine has a claim or a release."""
+        await self._database.execute(query("gates", "assigned"), claim.token_id, claim.claimed_by, claim.user_task_key)
+
+    async def postpone_claim(self, claim: Unassigned, *, by: timedelta, reason: str) -> None:
+        """Send a claim later, and store why the engine does not have it."""
+        await self._database.execute(
+            query("gates", "postpone_assignment"), claim.token_id, claim.claimed_by, by, reason
+        )
+
+    async def refuse_claim_in(self, connection: Connection, token_id: UUID, reason: str) -> None:
+        """Store why the engine refused a claim that was released for that."""
+        await connection.execute(query("gates", "refuse_assignment"), token_id, reason)
 
     # ---- gates the engine forgot ----------------------------------------------------------------------------------
 
-    async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Silent]:
+    async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[SilentGate]:
         """Return open gates whose task should have been delivered again by now."""
         rows = await self._database.fetch(query("gates", "silent"), engine_id, longer_than, limit)
-        return [value_of(Silent, row) for row in rows]
+        return [value_of(SilentGate, row) for row in rows]
 
     async def record_sighting(self, token_id: UUID) -> None:
         """Record that the engine still waits at this gate."""

@@ -6,7 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from verbworker.engine.protocol import EngineIncident, EngineUserTask
-from verbworker.stores.database import Database, columns
+from verbworker.stores.database import Database
+from verbworker.stores.rows import columns
 from verbworker.stores.sql import query
 
 
@@ -27,14 +28,17 @@ class Incidents:
         self._engine_id = engine_id
 
     async def find_unknown(self, found: Sequence[EngineIncident]) -> list[EngineIncident]:
-        """Return those that belong to open entries and are not recorded, or were missed before."""
-        keys = [(one.incident_key, one.instance_key) for one in found]
-        rows = await self._database.fetch(query("incidents", "unknown"), self._engine_id, *columns(keys, 2))
+        """Return those of open entries and plain processes that are not recorded, or were missed before."""
+        keys = [(one.incident_key, one.instance_key, one.definition_key, one.job_key) for one in found]
+        rows = await self._database.fetch(query("incidents", "unknown"), self._engine_id, *columns(keys, 4))
         wanted = {row["incident_key"] for row in rows}
         return [one for one in found if one.incident_key in wanted]
 
     async def record(self, incident: EngineIncident) -> bool:
-        """Record an incident; False when it is known, was resolved, or belongs to a held frame or to no open entry."""
+        """Record an incident, in its entry or as one of a plain process.
+
+        False when it is known, was resolved, or belongs to a held frame, or to neither.
+        """
         row = await self._database.fetchrow(
             query("incidents", "raise"),
             self._engine_id,
@@ -45,6 +49,9 @@ class Incidents:
             incident.incident_key,
             incident.kind,
             incident.message,
+            incident.definition_key,
+            incident.process_id,
+            incident.raised_at,
         )
         return row is not None and bool(row["is_new"])
 
@@ -53,13 +60,22 @@ class Incidents:
         row = await self._database.fetchrow(query("incidents", "settle"), self._engine_id, incident_key)
         return row is not None and bool(row["is_settled"])
 
+    async def model_of(self, entry_id: UUID) -> bytes | None:
+        """Return the deployed model of an entry; None if it is not recorded."""
+        row = await self._database.fetchrow(query("incidents", "model_of"), entry_id)
+        return None if row is None else row["woven"]
+
+    async def request_plain(self, incident_id: UUID, *, by: str, reason: str) -> None:
+        """Record who resolves an incident of a plain process, and why."""
+        await self._database.execute(query("incidents", "resolve_plain"), incident_id, by, reason)
+
     async def forget(self, incident_key: int) -> None:
         """Forget that an incident was resolved, so that it is recorded again if the engine still has it."""
         await self._database.execute(query("incidents", "forget"), self._engine_id, incident_key)
 
-    async def open(self, *, missed_for: timedelta, limit: int) -> list[OpenIncident]:
-        """Return the recorded incidents that are not settled, oldest first."""
-        rows = await self._database.fetch(query("incidents", "open"), self._engine_id, missed_for, limit)
+    async def absent(self, seen: Collection[int], *, missed_for: timedelta, limit: int) -> list[OpenIncident]:
+        """Return the recorded incidents that are not settled and that a search did not find, oldest first."""
+        rows = await self._database.fetch(query("incidents", "absent"), self._engine_id, missed_for, limit, list(seen))
         return [OpenIncident(row["incident_key"], row["instance_key"], bool(row["is_missed"])) for row in rows]
 
     async def miss(self, incident_keys: Collection[int]) -> None:
@@ -83,7 +99,7 @@ class Incidents:
         wanted = {row["element_instance_key"] for row in rows}
         return [task for task in tasks if task.element_instance_key in wanted]
 
-    async def find_stalls(self, limit: int) -> list[int]:
-        """Return engine instances whose entries stand still, longest first."""
-        rows = await self._database.fetch(query("incidents", "stalled"), self._engine_id, limit)
+    async def claim_stalls(self, limit: int, *, between: timedelta) -> list[int]:
+        """Return engine instances whose entries make no progress, longest first, each once in a while to one worker."""
+        rows = await self._database.fetch(query("incidents", "claim_stalls"), self._engine_id, limit, between)
         return [row["instance_key"] for row in rows]

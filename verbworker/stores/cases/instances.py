@@ -17,7 +17,8 @@ from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.model.start_variables import StartVariables
 from verbworker.stores.cases.payloads import open_versions
-from verbworker.stores.database import Connection, Database, Row, columns, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
 
 # A broker that lost its last records delivers an instance again soon after it is back, under another key.
@@ -62,7 +63,7 @@ class Carrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietInstance:
     """An instance without news for long, or whose entry has ended."""
 
     instance_uid: UUID
@@ -184,10 +185,10 @@ class Instances:
 
     async def quiet(
         self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
-    ) -> list[Quiet]:
+    ) -> list[QuietInstance]:
         """Return running instances without news, or missing in the engine; only one caller at a time gets each."""
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
-        return [Quiet(**row) for row in rows]
+        return [QuietInstance(**row) for row in rows]
 
     async def is_made_again_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> bool:
         """Return whether the engine delivers jobs of an instance under another key than this."""
@@ -195,10 +196,10 @@ class Instances:
 
     async def lingering(
         self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER
-    ) -> list[Quiet]:
+    ) -> list[QuietInstance]:
         """Return instances of entries that ended that long ago, to check in the engine; claimed in the same way."""
         rows = await self._database.fetch(query("instances", "lingering"), engine_id, longer_than, limit, within)
-        return [value_of(Quiet, row) for row in rows]
+        return [value_of(QuietInstance, row) for row in rows]
 
     async def gone(self, instance_uid: UUID, instance_key: int) -> None:
         """Record that the engine no longer has the instance of an ended entry."""

@@ -35,7 +35,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntryRow:
     """An entry in a list."""
 
     entry: Entry
@@ -50,7 +50,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class EntryMessage:
     """A message on an entry's page, without its payload."""
 
     message_name: str
@@ -65,7 +65,8 @@ class Post:
 class Trouble:
     """Something that waits for an operator: a held frame, a job without one, or an element that cannot go on.
 
-    A frame that belongs to no entry has no `incident_id`; an element without a job has no `job_key`.
+    A frame that belongs to no entry has no `incident_id`; an element without a job has no `job_key`. What belongs to a
+    plain process has no entry.
     """
 
     incident_id: UUID | None
@@ -87,6 +88,8 @@ class Trouble:
     incident_key: int | None = None
     incident_type: str | None = None
     incident_text: str | None = None
+    process_id: str | None = None
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,9 @@ class Overview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50) -> list[Listed]:
+    async def page(
+        self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50
+    ) -> list[EntryRow]:
         """Return the newest matching entries, or the next ones after a key."""
         rows = await self._database.fetch(
             query("overview", "page"),
@@ -149,30 +154,21 @@ class Overview:
         """Return the verbs requested recently."""
         return [row["verb"] for row in await self._database.fetch(query("overview", "verbs"), tenant_id, NEWEST)]
 
-    async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[Post]:
+    async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[EntryMessage]:
         """Return the messages of an entry, oldest first."""
         rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
-        return [Post(**row) for row in rows]
+        return [EntryMessage(**row) for row in rows]
 
     async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
-        """Return what waits for an operator, longest first; with `without_entry` also jobs that belong to no entry."""
-        rows = await self._database.fetch(
-            query("overview", "troubles"), tenant_id, without_entry, None, None, limit, None
-        )
+        """Return what waits for an operator, longest first; with `without_entry` also what belongs to no entry."""
+        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, without_entry, None, limit, None)
         return [Trouble(**row) for row in rows]
-
-    async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, without_entry: bool) -> Trouble | None:
-        """Return one of them while it waits."""
-        rows = await self._database.fetch(
-            query("overview", "troubles"), tenant_id, without_entry, engine_id, job_key, 1, None
-        )
-        return Trouble(**rows[0]) if rows else None
 
     async def find_troubles(
         self, tenant_id: str, *, where: UUID | None, key: int | None, without_entry: bool, limit: int = 10
     ) -> list[Trouble]:
         """Return those that an incident's or an entry's id names, or the key of a job or an incident."""
-        wanted = tenant_id, without_entry, None, key, limit, where
+        wanted = tenant_id, without_entry, key, limit, where
         return [Trouble(**row) for row in await self._database.fetch(query("overview", "troubles"), *wanted)]
 
     async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
@@ -200,11 +196,11 @@ class Overview:
         )
 
 
-def _listed_of(row: Row) -> Listed:
+def _listed_of(row: Row) -> EntryRow:
     entry, stalls = entry_of(row), tuple(map(_stall, json.loads(row["stalls"])))
     kinds, repeats = [stall.kind for stall in stalls], row["repeats"]
     progress = progress_of(entry.status, row["done"], row["steps"], row["waits"], kinds, repeats=repeats)
-    return Listed(entry, progress, stalls, row["outcome_name"])
+    return EntryRow(entry, progress, stalls, row["outcome_name"])
 
 
 def _stall(said: Mapping[str, str]) -> Stall:

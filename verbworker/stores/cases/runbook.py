@@ -10,8 +10,9 @@ from uuid import UUID
 
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, ParkedToken, Status, Wait
-from verbworker.stores.database import Connection, Database, Row, value_of
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 
@@ -36,7 +37,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedToken:
     """A token that was just closed."""
 
     token_id: UUID
@@ -69,7 +70,7 @@ class DirectRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ChangedEntry:
     """An entry with new events: how many it has, and when the last was added."""
 
     entry_id: UUID
@@ -168,7 +169,7 @@ class Runbook:
 
     async def unpark_in(
         self, connection: Connection, engine_id: str, element_instance_key: int, *, closed_as: str
-    ) -> list[Closed]:
+    ) -> list[ClosedToken]:
         """Close the token of one element instance; return nothing when none was open."""
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
         return [_closed_of(row) for row in rows]
@@ -191,7 +192,7 @@ class Runbook:
         element_ids: Collection[str],
         *,
         closed_as: str,
-    ) -> list[Closed]:
+    ) -> list[ClosedToken]:
         """Close every token at some elements of an instance, also incidents: the engine has left them for good."""
         rows = await connection.fetch(
             query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
@@ -316,15 +317,15 @@ class Runbook:
         rows = await self._database.fetch(query("runbook", "events"), entry_id, after, limit)
         return [_event(row) for row in rows]
 
-    async def find_moves(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
+    async def find_moves(self, tenant_id: str, *, since: datetime | None) -> list[ChangedEntry]:
         """Return a tenant's entries with events since a moment, or ever, latest last."""
         rows = await self._database.fetch(query("runbook", "moved"), tenant_id, since)
-        return [Moved(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
+        return [ChangedEntry(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
 
-    async def waits(self, entry_id: UUID) -> list[Open]:
+    async def waits(self, entry_id: UUID) -> list[OpenToken]:
         """Return what an entry waits for now."""
         rows = await self._database.fetch(query("runbook", "open_tokens"), entry_id)
-        return [value_of(Open, row, kind=Wait(row["kind"]), since=row["opened_at"]) for row in rows]
+        return [value_of(OpenToken, row, kind=Wait(row["kind"]), since=row["opened_at"]) for row in rows]
 
     async def waiting_releases(self, entry_id: UUID) -> list[ReleasedJob]:
         """Return the held jobs of an entry that were released and that the engine has not handed out since."""
@@ -339,8 +340,8 @@ class Runbook:
         return ChainCheck(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
 
 
-def _closed_of(row: Row) -> Closed:
-    return value_of(Closed, row, kind=Wait(row["kind"]))
+def _closed_of(row: Row) -> ClosedToken:
+    return value_of(ClosedToken, row, kind=Wait(row["kind"]))
 
 
 def _event(row: Row) -> Event:

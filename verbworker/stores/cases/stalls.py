@@ -33,7 +33,7 @@ class LastStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class StallSummary:
     """The number of stalls of one kind, and the diagnosis of the longest."""
 
     number: int
@@ -44,7 +44,7 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
-class InEngine:
+class EngineRow:
     """Something the embedded engine's tables contain about an instance."""
 
     words: str
@@ -82,11 +82,13 @@ class Stalls:
         found = {StallKind(row["kind"]): row["number"] for row in rows}
         return {kind: found.get(kind, 0) for kind in StallKind}
 
-    async def worst(self, engine_id: str) -> Mapping[StallKind, Worst]:
+    async def worst(self, engine_id: str) -> Mapping[StallKind, StallSummary]:
         """Return the worst recorded stall of each kind."""
         rows = await self._database.fetch(query("stalls", "worst"), engine_id)
         return {
-            StallKind(row["kind"]): Worst(row["number"], row["longest"], row["entry_id"], row["reason"], row["remedy"])
+            StallKind(row["kind"]): StallSummary(
+                row["number"], row["longest"], row["entry_id"], row["reason"], row["remedy"]
+            )
             for row in rows
         }
 
@@ -100,7 +102,7 @@ class Stalls:
         row = await self._database.fetchrow(query("stalls", "last_step"), entry_id)
         return None if row is None else LastStep(row["verb"], row["error_code"], row["at"])
 
-    async def in_engine(self, instance_key: int) -> list[InEngine]:
+    async def in_engine(self, instance_key: int) -> list[EngineRow]:
         """Return what the embedded engine has on an instance."""
         rows = await self._database.fetch(query("stalls", "in_engine"), instance_key)
-        return [InEngine(row["words"], row["is_incident"]) for row in rows]
+        return [EngineRow(row["words"], row["is_incident"]) for row in rows]

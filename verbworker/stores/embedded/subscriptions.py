@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.embedded.tokens import Kept
+from verbworker.stores.embedded.tokens import StoredInstance
 from verbworker.stores.sql import query
 
 
@@ -29,7 +29,7 @@ class Subscriber:
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
+class MessageStart:
     """A start event that a message triggers."""
 
     process_id: str
@@ -38,7 +38,7 @@ class Starting:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class MatchedMessage:
     """A buffered message and the wait it is for."""
 
     wait_key: int
@@ -68,33 +68,33 @@ class Subscriptions:
         places = [f"{tenant_id}\x1f{key}" if key else f"{tenant_id}\x1f\x1f{name}" for name, key in keys]
         await connection.fetch(query("subscriptions", "lock"), places)
 
-    async def is_buffered(self, connection: Connection, letter: StoredMessage) -> bool:
+    async def is_buffered(self, connection: Connection, message: StoredMessage) -> bool:
         """Return whether a message with the same name, key and ID is still buffered."""
-        return bool(await connection.fetchval(query("subscriptions", "is_buffered"), *_address(letter)))
+        return bool(await connection.fetchval(query("subscriptions", "is_buffered"), *_address(message)))
 
-    async def buffer(self, connection: Connection, letter: StoredMessage, ttl_ms: int) -> int:
+    async def buffer(self, connection: Connection, message: StoredMessage, ttl_ms: int) -> int:
         """Buffer a message for `ttl_ms` and return its key."""
         key: int = await connection.fetchval(
-            query("subscriptions", "buffer"), *_address(letter), letter.variables, ttl_ms
+            query("subscriptions", "buffer"), *_address(message), message.variables, ttl_ms
         )
         return key
 
-    async def waiting(self, connection: Connection, letter: StoredMessage) -> Mapping[str, list[Subscriber]]:
+    async def waiting(self, connection: Connection, message: StoredMessage) -> Mapping[str, list[Subscriber]]:
         """Return the waits for a message, by process."""
         found: dict[str, list[Subscriber]] = {}
-        place = letter.tenant_id, letter.name, letter.correlation_key
+        place = message.tenant_id, message.name, message.correlation_key
         for row in await connection.fetch(query("subscriptions", "waiting"), *place):
             found.setdefault(row["process_id"], []).append(Subscriber(**row))
         return found
 
-    async def starting(self, connection: Connection, letter: StoredMessage) -> list[Starting]:
+    async def starting(self, connection: Connection, message: StoredMessage) -> list[MessageStart]:
         """Return the start events that a message may trigger now."""
-        place = letter.tenant_id, letter.name, letter.correlation_key
-        return [Starting(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
+        place = message.tenant_id, message.name, message.correlation_key
+        return [MessageStart(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
 
     async def find_message(
-        self, connection: Connection, kept: Kept, waits: Mapping[int, tuple[str, str]], taken: Sequence[int]
-    ) -> Met | None:
+        self, connection: Connection, kept: StoredInstance, waits: Mapping[int, tuple[str, str]], taken: Sequence[int]
+    ) -> MatchedMessage | None:
         """Return the first of an instance's waits that has a buffered message, leaving out messages already taken."""
         row = await connection.fetchrow(
             query("subscriptions", "buffered"),
@@ -105,9 +105,9 @@ class Subscriptions:
             [key for _, key in waits.values()],
             list(taken),
         )
-        return None if row is None else Met(**row)
+        return None if row is None else MatchedMessage(**row)
 
-    async def next_start(self, connection: Connection, kept: Kept) -> NextStart | None:
+    async def next_start(self, connection: Connection, kept: StoredInstance) -> NextStart | None:
         """Return the message that may start a process now that the previous instance of its key has ended."""
         row = await connection.fetchrow(
             query("subscriptions", "next_start"), kept.tenant_id, kept.process_id, kept.start_key
@@ -119,5 +119,5 @@ class Subscriptions:
         return len(await self._database.fetch(query("subscriptions", "expire"), limit))
 
 
-def _address(letter: StoredMessage) -> tuple[str, str, str, str]:
-    return letter.tenant_id, letter.name, letter.correlation_key, letter.message_id
+def _address(message: StoredMessage) -> tuple[str, str, str, str]:
+    return message.tenant_id, message.name, message.correlation_key, message.message_id

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from verbworker.errors import AccessDenied
-from verbworker.stores.database import Connection, Database, Row, columns, value_of
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
 
 KEYS_EACH = 1 << 20
@@ -18,7 +19,7 @@ def instance_of(key: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class NewInstance:
     """Keys and version for a new instance."""
 
     instance_key: int
@@ -29,7 +30,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredInstance:
     """An instance as stored in the database; revision 0 is not stored yet."""
 
     instance_key: int
@@ -43,10 +44,10 @@ class Kept:
     now: datetime | None = None
 
 
-def new_instance(opening: Opening, tenant_id: str, start_key: str | None = None) -> Kept:
+def new_instance(opening: NewInstance, tenant_id: str, start_key: str | None = None) -> StoredInstance:
     """Return a new instance that is not stored yet."""
     place = opening.instance_key, opening.definition_key, opening.process_id, tenant_id
-    return Kept(*place, start_key, b"", b"", revision=0, now=opening.now)
+    return StoredInstance(*place, start_key, b"", b"", revision=0, now=opening.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class IncidentRow:
 class Change:
     """Everything one step of an instance changed. With a `guard` it applies only while that job may be reported on."""
 
-    kept: Kept
+    kept: StoredInstance
     guard: int = 0
     variables: bytes | None = None  # None leaves them unchanged
     state: bytes = b""
@@ -135,7 +136,7 @@ class Activation:
     retries: int
     headers: str
     activated_ms: int
-    kept: Kept
+    kept: StoredInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,32 +201,32 @@ class Tokens:
 
     # ---- instances -----------------------------------------------------------------------------------------------
 
-    async def open_key(self, connection: Connection | Database, definition_key: int) -> Opening | None:
+    async def open_key(self, connection: Connection | Database, definition_key: int) -> NewInstance | None:
         """Reserve an instance key for one definition."""
         return _opening_of(await connection.fetchrow(query("tokens", "open_by_key"), definition_key))
 
-    async def open_version(self, process_id: str, version: int) -> Opening | None:
+    async def open_version(self, process_id: str, version: int) -> NewInstance | None:
         """Reserve an instance key for one version of a process."""
         return _opening_of(await self._database.fetchrow(query("tokens", "open_by_version"), process_id, version))
 
-    async def open_latest(self, process_id: str) -> Opening | None:
+    async def open_latest(self, process_id: str) -> NewInstance | None:
         """Reserve an instance key for the newest version of a process."""
         return _opening_of(await self._database.fetchrow(query("tokens", "open_latest"), process_id))
 
-    async def load(self, keys: list[int]) -> list[Kept | None]:
+    async def load(self, keys: list[int]) -> list[StoredInstance | None]:
         """Return instances in their current state."""
         return await self.load_in(self._database, keys)
 
-    async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[Kept | None]:
+    async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[StoredInstance | None]:
         """Return instances by key, read inside a transaction; None for those that are gone."""
         rows = await connection.fetch(query("tokens", "load"), keys)
-        found = {row["instance_key"]: value_of(Kept, row) for row in rows}
+        found = {row["instance_key"]: value_of(StoredInstance, row) for row in rows}
         return [found.get(key) for key in keys]
 
-    async def hold(self, connection: Connection, key: int) -> Kept | None:
+    async def hold(self, connection: Connection, key: int) -> StoredInstance | None:
         """Return one instance, locked until the transaction ends."""
         row = await connection.fetchrow(query("tokens", "load_locked"), key)
-        return None if row is None else value_of(Kept, row)
+        return None if row is None else value_of(StoredInstance, row)
 
     async def save(self, changes: list[Change]) -> list[int]:
         """Save steps atomically; return each one's time in ms, or 0 if its instance or job has changed meanwhile."""
@@ -277,7 +278,9 @@ class Tokens:
         ]
         given: list[list[Activation]] = [[] for _ in requests]
         for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 6)):
-            given[row["number"]].append(value_of(Activation, row, key=row["job_key"], kept=value_of(Kept, row)))
+            given[row["number"]].append(
+                value_of(Activation, row, key=row["job_key"], kept=value_of(StoredInstance, row))
+            )
         return given
 
     async def due_types(self, wanted: Sequence[tuple[str, str]]) -> set[str]:
@@ -309,10 +312,12 @@ class Tokens:
 
     # ---- timers --------------------------------------------------------------------------------------------------
 
-    async def due_timers(self, connection: Connection, limit: int, *, but: Collection[int]) -> list[tuple[int, Kept]]:
+    async def due_timers(
+        self, connection: Connection, limit: int, *, but: Collection[int]
+    ) -> list[tuple[int, StoredInstance]]:
         """Return due timers with their instances, locked until the transaction ends; busy instances are skipped."""
         rows = await connection.fetch(query("tokens", "due_timers"), limit, list(but))
-        return [(row["wait_key"], value_of(Kept, row)) for row in rows]
+        return [(row["wait_key"], value_of(StoredInstance, row)) for row in rows]
 
     async def next_timer(self) -> float | None:
         """Return the seconds until the next timer is due; None when there is no timer."""
@@ -320,8 +325,8 @@ class Tokens:
         return None if row is None else row["seconds"]
 
 
-def _opening_of(row: Row | None) -> Opening | None:
-    return None if row is None else value_of(Opening, row, instance_key=row["number"] * KEYS_EACH)
+def _opening_of(row: Row | None) -> NewInstance | None:
+    return None if row is None else value_of(NewInstance, row, instance_key=row["number"] * KEYS_EACH)
 
 
 def _plain_rows(changes: list[Change]) -> list[list[object]]:

@@ -29,7 +29,7 @@ class _Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Lapsed:
+class ExpiredDelivery:
     """A row whose owner's lease expired, now leased to this process until `lease_until`."""
 
     job_key: int
@@ -50,10 +50,10 @@ class Deliveries:
         self._owner = owner
         self._lease = lease
         self._rows: Batch[_Write, None] = Batch(self._write_many, lambda write: write.job.key, name="deliveries")
-        beating = PollLoop("delivery-beats", self.beat, every=lease.total_seconds() / 3)
-        self.services: tuple[Service, ...] = (self._rows, beating)
+        heartbeat = PollLoop("delivery-beats", self.beat, every=lease.total_seconds() / 3)
+        self.services: tuple[Service, ...] = (self._rows, heartbeat)
         self._handled: Counter[int] = Counter()
-        self._beating: dict[int, _Write] = {}
+        self._kept_alive: dict[int, _Write] = {}
 
     async def run(self) -> None:
         """Write batched rows, and renew their leases as often as the frames' heartbeat does, until cancelled."""
@@ -62,7 +62,7 @@ class Deliveries:
     async def begin(self, job: Job, instance_uid: UUID | None) -> None:
         """Write a job's row before the job is handled. Two deliveries of one job share it."""
         self._handled[job.key] += 1
-        self._beating[job.key] = _Write(job, instance_uid)
+        self._kept_alive[job.key] = _Write(job, instance_uid)
         try:
             await self._rows.add(_Write(job, instance_uid, is_new=True))
         except BaseException:
@@ -74,7 +74,7 @@ class Deliveries:
         self._handled[job.key] -= 1
         if self._handled[job.key] <= 0:
             del self._handled[job.key]
-            del self._beating[job.key]
+            del self._kept_alive[job.key]
 
     async def end(self, job: Job) -> None:
         """Remove the row of an answered job, unless this process is handling another delivery of it."""
@@ -84,7 +84,7 @@ class Deliveries:
 
     async def beat(self) -> int:
         """Renew the lease of every row, and rewrite rows that another delivery removed."""
-        beats = [self._rows.add(write) for write in self._beating.values()]
+        beats = [self._rows.add(write) for write in self._kept_alive.values()]
         for failed in await asyncio.gather(*beats, return_exceptions=True):
             if isinstance(failed, BaseException):
                 raise failed
@@ -110,20 +110,20 @@ class Deliveries:
 
     # ---- the sweep ------------------------------------------------------------------------------------------------
 
-    async def take(self, *, grace: timedelta, limit: int) -> Sequence[Lapsed]:
+    async def take(self, *, grace: timedelta, limit: int) -> Sequence[ExpiredDelivery]:
         """Claim, for one lease, rows whose lease expired at least `grace` ago."""
         rows = await self._database.fetch(
             query("deliveries", "take"), self._engine_id, self._owner, self._lease, grace, limit
         )
-        return [Lapsed(**row) for row in rows]
+        return [ExpiredDelivery(**row) for row in rows]
 
-    async def remove(self, lapsed: Lapsed) -> None:
+    async def remove(self, lapsed: ExpiredDelivery) -> None:
         """Remove a claimed row, unless a worker received the job meanwhile."""
         await self._database.execute(
             query("deliveries", "remove"), self._engine_id, lapsed.job_key, self._owner, lapsed.lease_until
         )
 
-    async def postpone(self, lapsed: Lapsed, *, grace: timedelta, pause: timedelta) -> None:
+    async def postpone(self, lapsed: ExpiredDelivery, *, grace: timedelta, pause: timedelta) -> None:
         """Let any worker claim a row again after the pause."""
         await self._database.execute(
             query("deliveries", "postpone"),

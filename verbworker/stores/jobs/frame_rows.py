@@ -7,7 +7,8 @@ from operator import attrgetter
 from uuid import UUID
 
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, InstanceFacts
-from verbworker.stores.database import Row, value_of
+from verbworker.stores.database import Row
+from verbworker.stores.rows import value_of
 
 _NOTHING = "{}"
 

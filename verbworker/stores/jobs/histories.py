@@ -7,12 +7,13 @@ from datetime import datetime
 from uuid import UUID
 
 from verbworker.job.frame import FrameState
-from verbworker.stores.database import Database, Row, value_of
+from verbworker.stores.database import Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FrameReport:
     """A frame without its payload, as of `now`."""
 
     job_key: int
@@ -72,7 +73,7 @@ class FrameEvent:
 class History:
     """A frame, what happened to it, and the names of the processes that owned it."""
 
-    frame: Told
+    frame: FrameReport
     events: tuple[FrameEvent, ...] = ()
     conflicts: tuple[datetime, ...] = ()
     boots: Mapping[UUID, str] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class Histories:
         row = await self._database.fetchrow(query("histories", "frame"), self._engine_id, job_key)
         if row is None:
             return None
-        frame = value_of(Told, row, state=FrameState(row["state"]), flags=json.loads(row["flags"] or "{}"))
+        frame = value_of(FrameReport, row, state=FrameState(row["state"]), flags=json.loads(row["flags"] or "{}"))
         rows = await self._database.fetch(query("histories", "events"), self._engine_id, job_key)
         events = tuple(_event(each) for each in rows)
         conflicts = await self._database.fetch(query("histories", "conflicts"), self._engine_id, job_key)
@@ -113,7 +114,7 @@ def _event(row: Row) -> FrameEvent:
     return FrameEvent(row["at"], row["kind"], row["epoch"], row["owner"], "" if facts else detail, facts)
 
 
-def _owners(frame: Told, events: tuple[FrameEvent, ...]) -> set[UUID]:
+def _owners(frame: FrameReport, events: tuple[FrameEvent, ...]) -> set[UUID]:
     before = (event.facts.get("from") for event in events)
     named = {UUID(owner) for owner in before if isinstance(owner, str)}
     return named | {frame.owner} | {event.owner for event in events if event.owner is not None}

@@ -23,7 +23,7 @@ class SweptFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class UnconfirmedFrame:
     """A frame reported to the engine, and the engine job to ask about: its own, or the one that walks an undo."""
 
     engine_id: str
@@ -109,12 +109,12 @@ class ExpiredLeases:
             query("leases", "postpone"), self._engine_id, frame.job_key, self._owner, frame.epoch, self.grace, pause
         )
 
-    async def ask(self, *, ended_every: timedelta, held_every: timedelta, limit: int) -> list[Doubtful]:
+    async def ask(self, *, ended_every: timedelta, held_every: timedelta, limit: int) -> list[UnconfirmedFrame]:
         """Return frames whose job may be gone: of ended entries and, after `held_every`, all that wait for a person."""
         rows = await self._database.fetch(
             query("leases", "ask"), self._engine_id, self.grace, ended_every, held_every, limit
         )
-        return [Doubtful(**row) for row in rows]
+        return [UnconfirmedFrame(**row) for row in rows]
 
 
 def _detail(step: FrameStep, frame: Frame, **more: str) -> str:

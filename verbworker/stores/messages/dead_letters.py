@@ -10,7 +10,7 @@ from verbworker.errors import MessageInvalid, NotFound, Refused, RequestConflict
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.messages.inbox import Claimed, Inbox
+from verbworker.stores.messages.inbox import ClaimedMessage, Inbox
 from verbworker.stores.sql import query
 
 _MOST_OF_A_BODY: Final = 64 * 1024  # bytes kept of a message that could not be read
@@ -44,7 +44,7 @@ class DeadLetters:
         self._database = database
         self._runbook = Runbook(database)
 
-    async def bury(self, inbox: Inbox, claimed: Claimed, why: Undeliverable) -> UUID | None:
+    async def bury(self, inbox: Inbox, claimed: ClaimedMessage, why: Undeliverable) -> UUID | None:
         """Give up on a message and record that in its entry, in one commit; None when the claim is lost."""
         async with self._database.transaction() as connection:
             if not await inbox.bury_in(connection, claimed, why.reason):
@@ -136,7 +136,7 @@ class DeadLetters:
         )
 
     async def _tell(
-        self, connection: Connection, entry_id: UUID, letter_id: UUID, claimed: Claimed, why: Undeliverable
+        self, connection: Connection, entry_id: UUID, letter_id: UUID, claimed: ClaimedMessage, why: Undeliverable
     ) -> None:
         detail = {
             "message_name": claimed.message_name,

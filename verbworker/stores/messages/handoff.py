@@ -9,7 +9,6 @@ from verbworker.contract.message import validate
 from verbworker.contract.verb import Call
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import ambient_traceparent
-from verbworker.payload.canonical import encode
 from verbworker.stores.sql import query
 
 DEFAULT_TTL = timedelta(hours=1)  # as the ingress has it
@@ -47,8 +46,8 @@ async def hand_off(
         message.message_id,
         message.message_name,
         message.correlation_key,
-        message.body_hash(),
-        None if message.payload is None else encode(message.payload),
+        message.body_hash,
+        message.payload_bytes,
         message.correlation_id,
         call.idempotency_key,
         f"verb:{call.verb}",
@@ -57,7 +56,7 @@ async def hand_off(
         ambient_traceparent(),
     )
     if made is None:
-        await _require_same(call, message.message_id, message.body_hash())
+        await _require_same(call, message.message_id, message.body_hash)
     return message.message_id
 
 

@@ -10,7 +10,7 @@ from verbworker.contract.message import Candidate, Message
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.errors import RequestConflict
 from verbworker.job.trace_context import ambient_traceparent
-from verbworker.payload.canonical import encode, parse
+from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
@@ -32,7 +32,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedMessage:
     """A claimed message to deliver: what the engine will receive, without the payload."""
 
     tenant_id: str
@@ -77,7 +77,7 @@ class Inbox:
 
         With `keep_for`, only this process may deliver it for that long.
         """
-        body_hash = message.body_hash()
+        body_hash = message.body_hash
         async with self._database.transaction() as connection:
             made = await connection.fetchval(
                 query("inbox", "receive"),
@@ -86,7 +86,7 @@ class Inbox:
                 message.message_name,
                 message.correlation_key,
                 body_hash,
-                None if message.payload is None else encode(message.payload),
+                message.payload_bytes,
                 message.entry_id,
                 message.correlation_id,
                 message.causation_id,
@@ -109,17 +109,17 @@ class Inbox:
             )
         return Receipt(is_new=False, state=row["state"])
 
-    async def claim(self, limit: int, *, claim_for: timedelta) -> list[Claimed]:
+    async def claim(self, limit: int, *, claim_for: timedelta) -> list[ClaimedMessage]:
         """Claim due messages. The claim of a process that dies expires after the timeout."""
         rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for)
-        return [Claimed(**row) for row in rows]
+        return [ClaimedMessage(**row) for row in rows]
 
-    async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> Claimed | None:
+    async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> ClaimedMessage | None:
         """Claim one message to deliver it now; None when it is claimed already or needs no delivery."""
         row = await self._database.fetchrow(query("inbox", "seize"), tenant_id, message_id, self._owner, claim_for)
-        return None if row is None else Claimed(**row)
+        return None if row is None else ClaimedMessage(**row)
 
-    async def candidates(self, claimed: Claimed, declared: Mapping[str, str]) -> list[Candidate]:
+    async def candidates(self, claimed: ClaimedMessage, declared: Mapping[str, str]) -> list[Candidate]:
         """Return the instances a message may be for, given the workflow verbs that take it and their key names."""
         rows = await self._database.fetch(
             query("inbox", "candidates"),
@@ -130,19 +130,19 @@ class Inbox:
         )
         return [Candidate(**row) for row in rows]
 
-    async def aim(self, claimed: Claimed, instance_uid: UUID) -> bool:
+    async def aim(self, claimed: ClaimedMessage, instance_uid: UUID) -> bool:
         """Record the instance a message is for, before the engine receives it; False when the claim is lost."""
         return await self._run_fenced_query("aim", claimed, instance_uid)
 
-    async def record_send(self, claimed: Claimed, *, slack: timedelta = SLACK) -> bool:
+    async def record_send(self, claimed: ClaimedMessage, *, slack: timedelta = SLACK) -> bool:
         """Record that the engine has it; False when a case has already read it."""
         return await self._run_fenced_query("sent", claimed, slack)
 
-    async def postpone(self, claimed: Claimed, *, by: timedelta, reason: str) -> None:
+    async def postpone(self, claimed: ClaimedMessage, *, by: timedelta, reason: str) -> None:
         """Retry later, and record why."""
         await self._database.execute(query("inbox", "postpone"), *self._key(claimed), by, reason[:1000])
 
-    async def bury_in(self, connection: Connection, claimed: Claimed, reason: str) -> bool:
+    async def bury_in(self, connection: Connection, claimed: ClaimedMessage, reason: str) -> bool:
         """Give up on a message, in the transaction that writes its dead letter; False when the claim is lost."""
         return await connection.fetchval(query("inbox", "bury"), *self._key(claimed), reason) is not None
 
@@ -194,12 +194,12 @@ class Inbox:
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         await connection.execute(query("inbox", "forget"), *what)
 
-    async def claim_forgotten(self, limit: int, *, claim_for: timedelta) -> list[Claimed]:
+    async def claim_forgotten(self, limit: int, *, claim_for: timedelta) -> list[ClaimedMessage]:
         """Claim messages that the engine forgot and waits for."""
         rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, claim_for)
-        return [Claimed(**row) for row in rows if not row["is_over"]]
+        return [ClaimedMessage(**row) for row in rows if not row["is_over"]]
 
-    async def resent(self, claimed: Claimed) -> None:
+    async def resent(self, claimed: ClaimedMessage) -> None:
         """Record that the engine again has a message it had forgotten."""
         await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
 
@@ -209,10 +209,10 @@ class Inbox:
         assert row is not None
         return row["waiting"], row["oldest"] or 0.0
 
-    async def _run_fenced_query(self, name: str, claimed: Claimed, value: object) -> bool:
+    async def _run_fenced_query(self, name: str, claimed: ClaimedMessage, value: object) -> bool:
         return await self._database.fetchrow(query("inbox", name), *self._key(claimed), value) is not None
 
-    def _key(self, claimed: Claimed) -> tuple[object, ...]:
+    def _key(self, claimed: ClaimedMessage) -> tuple[object, ...]:
         return claimed.tenant_id, claimed.message_id, self._owner, claimed.generation
 
 

@@ -14,6 +14,7 @@ from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineU
 from verbworker.job.job import Job
 from verbworker.retrying import FEED, SERVICE
 from verbworker.work.feeds.leases import first_timeout_ms
+from verbworker.work.feeds.poll_retries import PollRetries
 from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class Feed:
         wait_ms: int,
         streaming: bool,
         most: int = MOST_PER_POLL,
+        retries: PollRetries | None = None,
     ) -> None:
         self._engine = engine
         self._timeout_ms = ask.timeout_ms
@@ -104,6 +106,7 @@ class Feed:
         self._idle = asyncio.Event()
         self._choose()
         self._most = most
+        self._retries = retries or PollRetries()
         self._polls_in_vain = 0
         self._streams_in_vain = 0
         self._is_asking = False
@@ -177,7 +180,7 @@ class Feed:
         self._troubles[loop] = f"{kind} at {file}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
         said = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
-        _log.error("feed failed with an unexpected error; it goes on", extra=said, exc_info=error)
+        _log.error("feed failed with an unexpected error; it continues", extra=said, exc_info=error)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -233,6 +236,7 @@ class Feed:
             for job in jobs:
                 self._hand_over(job, reservation)
         self._slots.praise(len(jobs))
+        self._retries.praise()
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
         # A gateway that ignores the requested wait for jobs is not polled again immediately.
@@ -263,11 +267,11 @@ class Feed:
     def _complain(self, error: EngineError, failures: int) -> float:
         """Adapt to the engine's error; return how many seconds to wait."""
         self._answered_since = None
-        pauses, level = FEED, logging.WARNING
+        pauses, level, turn = FEED, logging.WARNING, 0.0
         match error:
             case Backpressure():
                 self._slots.blame()
-                pauses = FEED.within(1.0)
+                pauses, turn = FEED.within(1.0), self._retries.book(asyncio.get_running_loop().time())
             case AnswerTooLarge():
                 self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():
@@ -277,7 +281,7 @@ class Feed:
         if failures == 1 or failures % 20 == 0:
             said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
             _log.log(level, "poll failed", extra=said)
-        return pauses.after(failures)
+        return max(turn, pauses.after(failures))
 
     # ---- push --------------------------------------------------------------------------------------------------
 

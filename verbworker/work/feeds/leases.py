@@ -172,7 +172,7 @@ class Leases:
         life.is_overtime_told = True
         over = f"{now - life.due:.0f} s"
         said = {"verb": life.job.type, "job_key": life.job.key, "over": over}
-        _log.error("a verb does not end although its time is over; restart its worker to stop it", extra=said)
+        _log.error("a verb runs past its time limit; restart its worker to stop it", extra=said)
         await self._frames.note(life.job.key, "over time", epoch=life.claim.epoch, detail=f"for {over} by now")
 
     async def _extend(self) -> int:

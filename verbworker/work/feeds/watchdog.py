@@ -65,7 +65,7 @@ class Watchdog:
             try:
                 self._look(now - max(self._ticked_at, resumed_at))
             except Exception:  # a thread that ends here would no longer watch anything
-                _log.exception("the watchdog failed with an unexpected error; it goes on")
+                _log.exception("the watchdog failed with an unexpected error; it continues")
 
     def _look(self, age: float) -> None:
         if age < self._limit_s:

@@ -22,6 +22,7 @@ from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.feed import MOST_PER_POLL, Feed
 from verbworker.work.feeds.leases import Activations, Leases, StopReason
+from verbworker.work.feeds.poll_retries import PollRetries
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.containment import contain_job
@@ -102,6 +103,7 @@ class Worker:
         self.services: tuple[Service, ...] = (*own, *rows, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
+        self._poll_retries = PollRetries()
         self._running: set[asyncio.Task[None]] = set()
         self._draining = False
         self._bug: EndedByBug | None = None
@@ -141,17 +143,15 @@ class Worker:
         A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
         """
         await self._boot(stop)
-        with self._watchdog:
-            await self._run(stop)
-
-    async def _run(self, stop: asyncio.Event) -> None:
-        # Leases and engine timeouts are extended during the drain: the services end after the last job.
+        # Leases and engine timeouts are extended during the drain: the services end after the last job. The watchdog
+        # ends before them, because one of them makes the ticks that it watches.
         async with running(self.services, stop):
-            async with asyncio.TaskGroup() as jobs:
-                feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
-                await stop.wait()
-                await self._drain(feeds)
-            await self._flush()
+            with self._watchdog:
+                async with asyncio.TaskGroup() as jobs:
+                    feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
+                    await stop.wait()
+                    await self._drain(feeds)
+                await self._flush()
         if self._bug is not None:
             raise self._bug
 
@@ -219,7 +219,16 @@ class Worker:
             task.add_done_callback(self._running.discard)
 
         wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
-        feed = Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming, most=most)
+        feed = Feed(
+            self._engine,
+            ask,
+            slots,
+            start,
+            wait_ms=wait_ms,
+            streaming=self._pace.streaming,
+            most=most,
+            retries=self._poll_retries,
+        )
         self._feeds.append(feed)
 
     async def _execute(self, job: Job) -> None:
@@ -241,7 +250,7 @@ class Worker:
 
     async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
         self._draining = True
-        _log.info("draining", extra={"in_flight": len(self._running)})
+        _log.info("draining", extra={"in_flight": self.in_flight})
         for feed in self._feeds:
             feed.stop()
         if feeds:

@@ -1,9 +1,14 @@
-"""Claims of native user tasks, mirrored to the engine: its task list shows who has a task here."""
+"""Claims of native user tasks, mirrored to the engine: its task list shows who has a task here.
+
+A claim is stored here first, and a worker sends it. What the engine says is stored with the gate, so that the person
+who claims is told, in whatever process.
+"""
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 
-from verbworker.engine.protocol import Engine, UserTasks
+from verbworker.engine.protocol import Engine, Searchable, UserTasks
 from verbworker.errors import CommandInvalid, EngineError, JobGone, TaskTaken
 from verbworker.retrying import is_away
 from verbworker.stores.cases.gates import GateStore, Unassigned
@@ -14,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 ENGINE_PERSON = "the task list"
 """Who released a task, where the engine does not say."""
+
+_AGAIN_AFTER = timedelta(seconds=2)  # a person looks at the other task list within seconds
 
 
 def tasks_of(engine: Engine) -> UserTasks:
@@ -30,7 +37,7 @@ class Assignees:
         self._database = database
         self._engine = engine
         self._report = report
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._writes = GateWrites(database)
 
     async def send(self, claim: Unassigned) -> bool:
@@ -43,13 +50,14 @@ class Assignees:
         except JobGone:
             pass  # the task has ended; what closes the gate arrives on its own way
         except EngineError as error:
+            await self._gates.postpone_claim(claim, by=_AGAIN_AFTER, reason=str(error))
             if is_away(error):
                 self._report(error)
             else:
                 said = {"user_task_key": claim.user_task_key, "reason": str(error)}
                 _log.debug("claim not sent yet; it will be sent again", extra=said)
             return False
-        await self._book.record_assignee(claim.token_id, claim.claimed_by)
+        await self._gates.record_assignee(claim)
         return True
 
     async def _send(self, claim: Unassigned) -> None:
@@ -64,7 +72,21 @@ class Assignees:
     async def _give_up(self, claim: Unassigned, error: TaskTaken) -> None:
         """Release a claim that the engine refused: another person took the task there first."""
         _log.warning("claim released", extra={"user_task_key": claim.user_task_key, "reason": str(error)})
+        reason = f"the engine's task list refuses, because {await self._find_holder(claim)} has it there"
         async with self._database.transaction() as connection:
-            gate = await self._book.hold_in(connection, claim.token_id, None)
+            gate = await self._gates.hold_in(connection, claim.token_id, None)
             if gate is not None and gate.closed_at is None and gate.claimed_by == claim.claimed_by:
-                await self._writes.release_in(connection, gate, ENGINE_PERSON, reason=str(error))
+                await self._writes.release_in(connection, gate, ENGINE_PERSON, reason=reason)
+                await self._gates.refuse_claim_in(connection, claim.token_id, reason)
+
+    async def _find_holder(self, claim: Unassigned) -> str:
+        """Return who has a task in the engine, as far as a search tells."""
+        if isinstance(self._engine, Searchable):
+            try:
+                tasks = await self._engine.user_tasks([claim.instance_key])
+            except EngineError:
+                tasks = []  # the name is a courtesy
+            held = [task.assignee for task in tasks if task.user_task_key == claim.user_task_key]
+            if held and held[0] not in (None, claim.claimed_by):
+                return held[0]
+        return "another person"

@@ -1,5 +1,6 @@
 """Human gates: a person decides once, and the decision is stored before it is sent to the engine."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -12,6 +13,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
     EngineUnavailable,
+    InstanceSuspended,
     JobGone,
     LeaseLost,
     NotFound,
@@ -20,15 +22,16 @@ from verbworker.errors import (
 )
 from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
-from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
+from verbworker.stores.cases.gates import GateStore, HumanGate, SilentGate, UnsentDecision
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.work.gates.assignees import Assignees, tasks_of
 from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
     LONGEST_WORD,
+    DecisionInput,
     GateWrites,
-    PersonsWord,
     require_choice,
     require_open,
     require_readable,
@@ -41,9 +44,10 @@ Answer = TypeVar("Answer")
 
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
+_LOOK_EVERY = 0.1  # seconds; a person waits for the answer, and each look is one small query
 
 
-class Teller:
+class DecisionSender:
     """Sends decisions to the engine, and asks it whether it still waits at a gate.
 
     An outage goes to `report` if one is given: a relay's service logs it once a minute, not once per gate.
@@ -55,8 +59,9 @@ class Teller:
         self._database = database
         self._engine = engine
         self._report = report
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._runbook = Runbook(database)
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
 
     @property
     def engine_id(self) -> str:
@@ -65,10 +70,10 @@ class Teller:
 
     async def again(self, token_id: UUID, job_key: int, lease_token: str | None = None) -> str | None:
         """Resend a decision to a job, because an earlier attempt may have been lost."""
-        await self._book.count_telling(token_id, patience=CLAIMED_FOR)
-        return await self.tell(Untold(token_id, job_key, attempts=2), lease_token)
+        await self._gates.count_attempt(token_id, retry_after=CLAIMED_FOR)
+        return await self.tell(UnsentDecision(token_id, job_key, attempts=2), lease_token)
 
-    async def tell(self, untold: Untold, lease_token: str | None = None) -> str | None:
+    async def tell(self, untold: UnsentDecision, lease_token: str | None = None) -> str | None:
         """Send a decision whose attempt was counted; return the engine's answer, or None if it must be sent again.
 
         A leased task is delivered again first: the worker that gets it sends the decision with its token.
@@ -81,13 +86,16 @@ class Teller:
             _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
             await self._postpone(untold)
             return None
+        except InstanceSuspended:
+            await self._hold_back(untold)
+            return None
         except EngineError as error:
             self._say("decision not sent yet; it will be sent again", untold, error)
             await self._postpone(untold)
             return None
         return await self._record_answer(untold, gone=False)
 
-    async def _complete(self, untold: Untold, lease_token: str | None) -> None:
+    async def _complete(self, untold: UnsentDecision, lease_token: str | None) -> None:
         if untold.user_task_key is not None:
             # The engine asks our own listener meanwhile, which finds the decision stored and agrees.
             await tasks_of(self._engine).complete_user_task(untold.user_task_key)
@@ -98,29 +106,39 @@ class Teller:
                 await redeliver(self._engine, untold.job_key)
                 raise
 
-    async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
+    async def _hold_back(self, untold: UnsentDecision) -> None:
+        """Park the entry of a suspended instance; the decision is sent again, and accepted when it is resumed."""
         try:
-            return await self._book.record_answer(untold.token_id, gone=gone)
+            await self._suspensions.park_gate(untold.token_id)
+        except StoreError as error:
+            self._say("suspended entry not parked yet", untold, error)
+        await self._postpone(untold)
+
+    async def _record_answer(self, untold: UnsentDecision, *, gone: bool) -> str | None:
+        try:
+            if untold.user_task_key is not None and untold.attempts > 1:
+                await self._suspensions.resume_gate(untold.token_id)  # a native task has no job to ask about
+            return await self._gates.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
             self._say("answer of the engine not stored; the decision will be sent again", untold, error)
             return None
 
-    async def _postpone(self, untold: Untold) -> None:
+    async def _postpone(self, untold: UnsentDecision) -> None:
         pause = timedelta(seconds=STORED.after(untold.attempts))
         try:
-            await self._book.postpone(untold.token_id, by=pause)
+            await self._gates.postpone(untold.token_id, by=pause)
         except StoreError as error:
             self._say("decision not postponed; it will be sent again later", untold, error)
 
-    def _say(self, words: str, untold: Untold, error: Exception) -> None:
+    def _say(self, words: str, untold: UnsentDecision, error: Exception) -> None:
         if self._report is not None and is_away(error):
             self._report(error)
         else:
             keys = {"job_key": untold.job_key, "user_task_key": untold.user_task_key}
             _log.warning(words, extra={**keys, "reason": str(error)})
 
-    async def probe(self, gate: Silent, timeout_ms: int, lease_token: str | None = None) -> bool:
+    async def probe(self, gate: SilentGate, timeout_ms: int, lease_token: str | None = None) -> bool:
         """Ask whether the engine still waits at a gate. If its task is gone, close it and note that in the runbook."""
         try:
             await self._engine.extend(gate.job_key, timeout_ms, lease_token=lease_token)
@@ -133,12 +151,12 @@ class Teller:
             # A job that is not active is alive as well: its next delivery is due.
             _log.debug("gate not probed", extra={"job_key": gate.job_key, "reason": str(error)})
         else:
-            await self._book.record_sighting(gate.token_id)
+            await self._gates.record_sighting(gate.token_id)
         return True
 
-    async def _close(self, gate: Silent) -> None:
+    async def _close(self, gate: SilentGate) -> None:
         async with self._database.transaction() as connection:
-            if await self._book.close_in(connection, gate.token_id, closed_as="gone"):
+            if await self._gates.close_in(connection, gate.token_id, closed_as="gone"):
                 detail = {"gate": gate.gate, "token_id": str(gate.token_id)}
                 once = f"gone:{gate.element_instance_key}"
                 await self._runbook.append_in(connection, gate.entry_id, Kind.GATE_GONE, once=once, detail=detail)
@@ -155,30 +173,30 @@ class GateRelay:
         every: float = 1.0,
         timeout: timedelta = timedelta(minutes=5),
     ) -> None:
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._timeout = timeout
         half = timeout.total_seconds() / 2
         self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
-        self._teller = Teller(database, engine, report=self.service.report)
+        self._sender = DecisionSender(database, engine, report=self.service.report)
         self._assignees = Assignees(database, engine, report=self.service.report)
 
     async def drain(self) -> int:
         """Send each due decision and each claim to the engine once; return how many there were."""
-        due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=CLAIMED_FOR)
-        await self.service.for_each(due, _CONCURRENT_CALLS, self._teller.tell)
-        claims = await self._book.find_claims_to_send(self._teller.engine_id, _CONCURRENT_CALLS)
+        due = await self._gates.due(self._sender.engine_id, _CONCURRENT_CALLS, retry_after=CLAIMED_FOR)
+        await self.service.for_each(due, _CONCURRENT_CALLS, self._sender.tell)
+        claims = await self._gates.take_claims(self._sender.engine_id, _CONCURRENT_CALLS, retry_after=CLAIMED_FOR)
         sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
         # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
         return len(due) + sent.count(True)
 
     async def probe(self) -> int:
         """Check the gates whose task was not redelivered in time; return how many of them are gone."""
-        silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
+        silent = await self._gates.silent(self._sender.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
         alive = await self.service.for_each(silent, _CONCURRENT_CALLS, self._probe)
         return alive.count(False)
 
-    async def _probe(self, gate: Silent) -> bool:
-        return await self._teller.probe(gate, int(self._timeout / timedelta(milliseconds=1)))
+    async def _probe(self, gate: SilentGate) -> bool:
+        return await self._sender.probe(gate, int(self._timeout / timedelta(milliseconds=1)))
 
 
 class Gates:
@@ -186,9 +204,9 @@ class Gates:
 
     def __init__(self, database: Database, engine: Engine | None = None) -> None:
         self._database = database
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._writes = GateWrites(database)
-        self._teller = None if engine is None else Teller(database, engine)
+        self._sender = None if engine is None else DecisionSender(database, engine)
 
     async def list(
         self,
@@ -200,14 +218,14 @@ class Gates:
         limit: int = 1000,
     ) -> list[HumanGate]:
         """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
-        return await self._book.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed, limit=limit)
+        return await self._gates.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed, limit=limit)
 
     async def find(self, where: UUID, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Return the gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
-        found = await self._book.get(where, tenant_id)
+        found = await self._gates.get(where, tenant_id)
         if found is not None and gate in (None, found.gate):
             return found
-        gates = await self._book.gates(tenant_id, gate=gate, entry_id=where, closed=True)
+        gates = await self._gates.gates(tenant_id, gate=gate, entry_id=where, closed=True)
         if not gates:
             raise NotFound(f"the tenant {tenant_id} has no {'gate' if gate is None else f'gate {gate}'} at {where}")
         waiting = [gate for gate in gates if gate.closed_at is None]
@@ -235,6 +253,22 @@ class Gates:
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
 
+    async def await_engine(self, gate: HumanGate, seconds: float) -> HumanGate:
+        """Return the gate once the engine has its claim or release, or said why not; as it is after `seconds`.
+
+        Raises `RequestConflict` if the engine refused the claim, or another person changed it meanwhile.
+        """
+        by, clock = gate.claimed_by, asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        while not gate.is_mirrored and gate.claim_trouble is None and gate.closed_at is None and clock() < deadline:
+            await asyncio.sleep(_LOOK_EVERY)
+            gate = await self._gates.get(gate.token_id) or gate
+            if by is not None and gate.claimed_by != by:
+                why = gate.claim_trouble or "it was released again meanwhile"
+                advice = "" if gate.claim_trouble is None else "; release it there first"
+                raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} cannot be claimed: {why}{advice}")
+        return gate
+
     async def decide(
         self, where: UUID, decision: str, *, reason: str = "", by: str, tenant_id: str, gate: str | None = None
     ) -> HumanGate:
@@ -243,21 +277,21 @@ class Gates:
         Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
         or claimed by another person, and `NotFound`. The returned gate shows whether the engine has the decision.
         """
-        require_readable(PersonsWord(decision, reason, by))
+        require_readable(DecisionInput(decision, reason, by))
         found = await self.find(where, tenant_id, gate=gate)
-        tells = self._teller is not None and self._teller.engine_id == found.engine_id
+        tells = self._sender is not None and self._sender.engine_id == found.engine_id
 
         async def decide(connection: Connection, held: HumanGate) -> None:
             require_choice(held, decision)
-            telling = CLAIMED_FOR if tells else None
-            await self._writes.decide_in(connection, held, PersonsWord(decision, reason, by), telling=telling)
+            send_within = CLAIMED_FOR if tells else None
+            await self._writes.decide_in(connection, held, DecisionInput(decision, reason, by), send_within=send_within)
 
         decided = await self._at(found.token_id, tenant_id, by, decide)
-        if self._teller is None or not tells:
+        if self._sender is None or not tells:
             return decided
-        told = Untold(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
-        await self._teller.tell(told)
-        return await self._book.get(decided.token_id) or decided
+        told = UnsentDecision(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
+        await self._sender.tell(told)
+        return await self._gates.get(decided.token_id) or decided
 
     async def _at(
         self,
@@ -270,10 +304,10 @@ class Gates:
 
         async def act_once() -> None:
             async with self._database.transaction() as connection:
-                held = await self._book.hold_in(connection, token_id, tenant_id)
+                held = await self._gates.hold_in(connection, token_id, tenant_id)
                 await act(connection, require_open(held, token_id, by))
 
         await TRANSACTION.run(act_once)
-        gate = await self._book.get(token_id, tenant_id)
+        gate = await self._gates.get(token_id, tenant_id)
         assert gate is not None, "gates are never deleted"
         return gate

@@ -10,15 +10,14 @@ from verblint.contracts.contract import Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine
-from verbworker.errors import PermanentContract, StoreConflict
+from verbworker.errors import PermanentContract
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
 from verbworker.runbook.event import ParkedToken, Wait
-from verbworker.stores.cases.gates import Earlier, GateStore, Silent
-from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.gates import EarlierGate, GateStore, SilentGate
 from verbworker.stores.database import Database
-from verbworker.stores.deployments import Deployments
-from verbworker.work.gates.decide import Teller
+from verbworker.stores.deployments import Definition, Deployments
+from verbworker.work.gates.decide import DecisionSender
 from verbworker.work.gates.gate_writes import GateWrites
 from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import InternalJobs, JobVisit, with_texts
@@ -56,12 +55,11 @@ class GateJobs:
         self._registry = registry
         self._engine = engine
         self._database = database
-        self._book = GateStore(database)
-        self._runbook = Runbook(database)
+        self._gates = GateStore(database)
         self._writes = GateWrites(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._visits = VisitIdentity(self._deployments)
-        self._teller = Teller(database, engine)
+        self._sender = DecisionSender(database, engine)
         self._jobs = InternalJobs(database, engine, identity)
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
@@ -84,7 +82,7 @@ class GateJobs:
             await self._jobs.extend(job, job.timeout_ms)
             return True
         # A model that was not deployed by us has no recorded waits.
-        waits = await self._deployments.waits(job.process_definition_key) or {}
+        waits = await self._deployments.waits(Definition.of(job)) or {}
         token = gate_token(visit, gate_of(job, workflow, waits))
         token = replace(token, engine_id=self._engine.engine_id, job_key=job.key)
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
@@ -94,38 +92,28 @@ class GateJobs:
         return True
 
     async def _park(self, job: Job, token: ParkedToken) -> None:
-        earlier = None if token.input_hash is None else await self._book.earlier(token)
+        earlier = None if token.input_hash is None else await self._gates.earlier(token)
         if earlier is not None:
             return await self._move(job, token, earlier)
         async with self._database.transaction() as connection:
-            token_id, is_new = await self._runbook.park_in(connection, token)
-            standing = None if is_new else await self._book.get_in(connection, token_id)
-            verdict = None if standing is None else standing.verdict
-            is_ours = standing is not None and standing.entry_id == token.entry_id
-            is_back = is_ours and verdict is None and await self._book.reopen_in(connection, token_id)
-            if is_new or is_back:
-                await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
-        if verdict is not None:
-            await self._teller.again(token_id, job.key, job.lease_token)
-        elif is_new or is_back:
+            parked = await self._writes.park_in(connection, job, token)
+        if parked.is_decided:
+            await self._sender.again(parked.token_id, job.key, job.lease_token)
+        elif parked.is_opened:
             # Its timer may have fired before we parked: that event found nothing to close.
-            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
-            await self._teller.probe(gate_now, job.timeout_ms, job.lease_token)
+            gate_now = SilentGate(parked.token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
+            await self._sender.probe(gate_now, job.timeout_ms, job.lease_token)
         else:
             await self._jobs.extend(job, job.timeout_ms)
 
-    async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
+    async def _move(self, job: Job, token: ParkedToken, earlier: EarlierGate) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
         if not await has_job(self._engine, job):
             return  # a late delivery of the task that was lost
         async with self._database.transaction() as connection:
-            if not await self._book.move_in(connection, earlier, token):
-                raise StoreConflict("the gate is being moved by another worker")
-            gate = await self._book.get_in(connection, earlier.token_id)
-        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
-        if gate is not None and gate.verdict is not None:
-            await self._teller.again(gate.token_id, job.key, job.lease_token)
+            is_decided = await self._writes.move_in(connection, job, earlier, token)
+        if is_decided:
+            await self._sender.again(earlier.token_id, job.key, job.lease_token)
 
 
 def gate_of(job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:

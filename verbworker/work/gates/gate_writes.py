@@ -3,17 +3,20 @@
 People act here and in the engine's task list. Both go through these writes, so that the runbook reads the same.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from verbworker.contract.text import require_text
-from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
+from verbworker.errors import InvocationInvalid, NotFound, RequestConflict, StoreConflict
 from verbworker.job.job import Job
 from verbworker.runbook.event import Kind, ParkedToken
-from verbworker.stores.cases.gates import GateStore, HumanGate
+from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
+
+_log = logging.getLogger(__name__)
 
 LONGEST_WORD = 200  # characters of a decision or a name
 _LONGEST_REASON = 4000  # characters; people write them
@@ -23,12 +26,12 @@ _CLOSED = {
     "ended": "the entry has ended",
     "gone": "the process no longer waited there",
     "canceled": "the process withdrew it",
-    "resumed": "the work went on without it",
+    "resumed": "the process continued without it",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class PersonsWord:
+class DecisionInput:
     """A decision as a person made it."""
 
     decision: str
@@ -36,45 +39,69 @@ class PersonsWord:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedGate:
+    """A gate whose task has arrived: whether it was opened by that, and whether it is already decided."""
+
+    token_id: UUID
+    is_opened: bool
+    is_decided: bool
+
+
 class GateWrites:
     """Writes to a locked gate, and appends the events."""
 
     def __init__(self, database: Database) -> None:
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._runbook = Runbook(database)
 
-    async def open_in(
-        self, connection: Connection, job: Job, token: ParkedToken, token_id: UUID, *, is_back: bool
-    ) -> None:
-        """Tell that an entry waits at a gate; with `is_back` once more, because the engine waits there again."""
-        once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
-        said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
-        await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
+    async def park_in(self, connection: Connection, job: Job, token: ParkedToken) -> ParkedGate:
+        """Park an entry at its gate, or find the gate; one that was closed without a decision is opened again."""
+        token_id, is_new = await self._runbook.park_in(connection, token)
+        standing = None if is_new else await self._gates.get_in(connection, token_id)
+        is_decided = standing is not None and standing.verdict is not None
+        is_ours = standing is not None and standing.entry_id == token.entry_id
+        is_back = is_ours and not is_decided and await self._gates.reopen_in(connection, token_id)
+        if is_new or is_back:
+            once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
+            detail = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or ""}
+            detail["token_id"] = str(token_id)
+            await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=detail)
+        return ParkedGate(token_id, is_opened=is_new or is_back, is_decided=is_decided)
+
+    async def move_in(self, connection: Connection, job: Job, earlier: EarlierGate, token: ParkedToken) -> bool:
+        """Move a gate to a task that the engine lost and created again; return whether it is decided."""
+        if not await self._gates.move_in(connection, earlier, token):
+            raise StoreConflict("the gate is being moved by another worker")
+        keys = {"job_key": job.key, "token_id": str(earlier.token_id)}
+        _log.warning("the engine created the task of a gate again under another key", extra=keys)
+        gate = await self._gates.get_in(connection, earlier.token_id)
+        return gate is not None and gate.verdict is not None
 
     async def claim_in(self, connection: Connection, gate: HumanGate, by: str) -> None:
         """Record who claims a gate."""
-        at = await self._book.claim_in(connection, gate.token_id, by)
+        at = await self._gates.claim_in(connection, gate.token_id, by)
         await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
 
     async def release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
         """Clear the claim of a gate, if it has one."""
         if gate.claimed_by is not None and gate.claimed_at is not None:
-            await self._book.release_in(connection, gate.token_id)
+            await self._gates.release_in(connection, gate.token_id)
             once = f"released:{gate.claimed_at.timestamp()}"
             why = {"reason": reason} if reason else {}
             await self._append(connection, gate, Kind.GATE_RELEASED, once, by=by, had=gate.claimed_by, **why)
 
     async def decide_in(
-        self, connection: Connection, gate: HumanGate, word: PersonsWord, *, telling: timedelta | None
+        self, connection: Connection, gate: HumanGate, word: DecisionInput, *, send_within: timedelta | None
     ) -> None:
         """Store the decision of an open gate and close it; `RequestConflict` if it has one.
 
-        With `telling` the caller informs the engine within that time, else a relay does.
+        With `send_within` the caller informs the engine within that time, else a relay does.
         """
-        kept = await self._book.decide_in(
-            connection, gate.token_id, word.decision, word.reason, word.by, telling=telling
+        kept = await self._gates.decide_in(
+            connection, gate.token_id, word.decision, word.reason, word.by, send_within=send_within
         )
-        if kept is None or not await self._book.close_in(connection, gate.token_id, closed_as="decided"):
+        if kept is None or not await self._gates.close_in(connection, gate.token_id, closed_as="decided"):
             raise RequestConflict(f"{gate.gate} was decided before")
         said = {"decision": word.decision, "reason": word.reason, "by": word.by}
         await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **said)
@@ -82,7 +109,7 @@ class GateWrites:
 
     async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_told: bool) -> None:
         """Close a gate because the engine withdrew its task; with `is_told`, another event says why."""
-        if await self._book.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
+        if await self._gates.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
             await self._append(connection, gate, Kind.GATE_GONE, "gone")
 
     async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
@@ -95,7 +122,7 @@ class GateWrites:
         )
 
 
-def require_readable(word: PersonsWord) -> None:
+def require_readable(word: DecisionInput) -> None:
     """Raise `InvocationInvalid` unless a decision is text of a length that people read."""
     require_text("the decision", word.decision, LONGEST_WORD)
     require_text("the name of who decides", word.by, LONGEST_WORD)
@@ -118,7 +145,7 @@ def require_open(gate: HumanGate | None, token_id: UUID, by: str | None) -> Huma
             f"{gate.gate} of entry {gate.entry_id} is decided: {made.by} said {made.decision!a} at {_moment(made.at)}"
         )
     if gate.closed_at is not None:
-        why = _CLOSED.get(gate.closed_as or "", "it waits no more")
+        why = _CLOSED.get(gate.closed_as or "", "it no longer waits")
         raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
     if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
         raise RequestConflict(

@@ -6,8 +6,8 @@ task list, `canceling` closes the gate. The engine waits for each answer; `compl
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 from verbworker.contract.registry import Registry
@@ -17,7 +17,6 @@ from verbworker.errors import (
     NotFound,
     PermanentContract,
     RequestConflict,
-    StoreConflict,
     TransientInfrastructure,
 )
 from verbworker.job.frame import InstanceFacts
@@ -26,18 +25,18 @@ from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREA
 from verbworker.model.waits import due, ends
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import ParkedToken
-from verbworker.stores.cases.gates import Earlier, GateStore, HumanGate
+from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.work.gates.assignees import ENGINE_PERSON, tasks_of
 from verbworker.work.gates.gate_jobs import gate_of, gate_token
 from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
+    DecisionInput,
     GateWrites,
-    PersonsWord,
     require_choice,
     require_open,
     require_readable,
@@ -49,10 +48,9 @@ from verbworker.work.listeners.job_handler import (
     JobVisit,
     ListenerJobs,
     ListenerKind,
-    is_late,
     with_texts,
 )
-from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
@@ -61,22 +59,6 @@ _IDENTITY = (ENTRY_ID, INSTANCE_UID, TENANT_ID)
 
 Change = Callable[[Connection, Job, HumanGate | None], Awaitable[bool]]
 """Applies a change of a task to its gate; returns whether it brought the decision. Raises what is denied."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskListenerKind:
-    """The handler of one event of native user tasks."""
-
-    type: str
-    tasks: "UserTaskJobs"
-    change: Change
-    concurrency: int = 16
-    timeout: timedelta | None = None
-    variables: tuple[str, ...] = _IDENTITY
-
-    async def serve(self, job: Job) -> bool:
-        """Serve one delivery; return False if it must be redelivered."""
-        return await self.tasks.serve(job, self.change)
 
 
 class UserTaskJobs:
@@ -100,7 +82,7 @@ class UserTaskJobs:
         self._listener_jobs = listener_jobs
         self._instances = Instances(database)
         self._incidents = Incidents(database, engine_id=engine.engine_id)
-        self._book = GateStore(database)
+        self._gates = GateStore(database)
         self._runbook = Runbook(database)
         self._writes = GateWrites(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
@@ -109,12 +91,13 @@ class UserTaskJobs:
 
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all task listeners."""
-        told = (*_IDENTITY, DECISION, REASON)
+        create = partial(self._listener_jobs.receive, act=self.open)
+        decision = (*_IDENTITY, DECISION, REASON)
         return [
-            ListenerKind(CREATING, self._listener_jobs, self.open, variables=with_texts(self._registry)),
-            TaskListenerKind(ASSIGNING, self, self.assign),
-            TaskListenerKind(COMPLETING, self, self.decide, variables=told),
-            TaskListenerKind(CANCELING, self, self.withdraw),
+            ListenerKind(CREATING, create, variables=with_texts(self._registry)),
+            ListenerKind(ASSIGNING, partial(self.serve, change=self.assign), variables=_IDENTITY),
+            ListenerKind(COMPLETING, partial(self.serve, change=self.decide), variables=decision),
+            ListenerKind(CANCELING, partial(self.serve, change=self.withdraw), variables=_IDENTITY),
         ]
 
     async def serve(self, job: Job, change: Change) -> bool:
@@ -127,12 +110,11 @@ class UserTaskJobs:
         return await self._jobs.serve(job, partial(self._settle, job, change), refuse=deny)
 
     async def _settle(self, job: Job, change: Change) -> bool:
-        # A worker that was suspended may have a job that the engine lost meanwhile, with the change it asks about.
-        if is_late(job) and not await has_job(self._engine, job):
+        if await self._jobs.is_lost(job):
             return True
         try:
             async with self._database.transaction() as connection:
-                gate = await self._book.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
+                gate = await self._gates.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
                 is_decision = await change(connection, job, gate)
         except (InvocationInvalid, NotFound, RequestConflict) as no:
             _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
@@ -140,7 +122,7 @@ class UserTaskJobs:
             return True
         await self._engine.complete(job.key, {}, lease_token=job.lease_token)
         if is_decision and gate is not None:
-            await self._book.record_answer(gate.token_id, gone=False)
+            await self._gates.record_answer(gate.token_id, gone=False)
         return True
 
     # ---- creating ---------------------------------------------------------------------------------------------------
@@ -151,13 +133,13 @@ class UserTaskJobs:
         workflow = self._registry.workflows.get(visit.instance.verb)
         if workflow is None or workflow.process != job.process_id:
             raise TransientInfrastructure(f"the verb {visit.instance.verb} is unknown here", code="VerbUnknown")
-        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         token = replace(
             gate_token(visit, gate_of(job, workflow, waits)),
             due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
             input_hash=await self._visits.identify(job, visit.reserved.hash, connection),
         )
-        earlier = None if token.input_hash is None else await self._book.earlier(token, connection)
+        earlier = None if token.input_hash is None else await self._gates.earlier(token, connection)
         if earlier is None:
             await self._park(connection, job, token)
         elif await self._listener_jobs.has(job):  # a late delivery of a task that was lost moves nothing
@@ -175,34 +157,24 @@ class UserTaskJobs:
             if instance is None or instance.has_ended or workflow is None:
                 return False
             job = _creating_job(task, instance, workflow.process)
-            waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+            waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
             visit = JobVisit(job, JobVariables.of(job), instance, uid)
             await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits)))
         _log.warning("a user task had no gate; it was opened", extra={"user_task_key": task.user_task_key})
         return True
 
     async def _park(self, connection: Connection, job: Job, token: ParkedToken) -> None:
-        token_id, is_new = await self._runbook.park_in(connection, token)
-        standing = None if is_new else await self._book.get_in(connection, token_id)
-        is_ours = standing is not None and standing.entry_id == token.entry_id
-        is_decided = standing is not None and standing.verdict is not None
-        is_back = is_ours and not is_decided and await self._book.reopen_in(connection, token_id)
-        await self._book.name_task_in(connection, token_id, _task_key(job))
-        if is_decided:
-            await self._book.tell_anew_in(connection, token_id)
-        elif is_new or is_back:
-            await self._writes.open_in(connection, job, token, token_id, is_back=is_back)
+        parked = await self._writes.park_in(connection, job, token)
+        await self._gates.name_task_in(connection, parked.token_id, _task_key(job))
+        if parked.is_decided:
+            await self._gates.tell_anew_in(connection, parked.token_id)
 
-    async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: Earlier) -> None:
+    async def _move(self, connection: Connection, job: Job, token: ParkedToken, earlier: EarlierGate) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
-        if not await self._book.move_in(connection, earlier, token):
-            raise StoreConflict("the gate is being moved by another worker")
-        await self._book.name_task_in(connection, earlier.token_id, _task_key(job))
-        gate = await self._book.get_in(connection, earlier.token_id)
-        if gate is not None and gate.verdict is not None:
-            await self._book.tell_anew_in(connection, gate.token_id)
-        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
-        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        is_decided = await self._writes.move_in(connection, job, earlier, token)
+        await self._gates.name_task_in(connection, earlier.token_id, _task_key(job))
+        if is_decided:
+            await self._gates.tell_anew_in(connection, earlier.token_id)
 
     # ---- assigning --------------------------------------------------------------------------------------------------
 
@@ -217,7 +189,7 @@ class UserTaskJobs:
         is_pending = gate.claimed_by != gate.engine_assignee
         if is_pending and not _is_own(job) and assignee is not None:
             require_open(gate, gate.token_id, assignee)
-        await self._book.assign_in(connection, gate.token_id, assignee)
+        await self._gates.assign_in(connection, gate.token_id, assignee)
         if is_pending or gate.claimed_by == assignee:
             return False
         if assignee is None:
@@ -240,9 +212,9 @@ class UserTaskJobs:
         word = _word(job, require_open(gate, gate.token_id, _header(job, "assignee")))
         require_readable(word)
         require_choice(gate, word.decision)
-        await self._book.take_in(connection, gate.token_id, job.key)
+        await self._gates.take_in(connection, gate.token_id, job.key)
         # Our answer to this job tells the engine; if it gets lost, a relay completes the task.
-        await self._writes.decide_in(connection, gate, word, telling=CLAIMED_FOR)
+        await self._writes.decide_in(connection, gate, word, send_within=CLAIMED_FOR)
         return True
 
     # ---- canceling --------------------------------------------------------------------------------------------------
@@ -251,7 +223,7 @@ class UserTaskJobs:
         """Close the gate of a task that the engine withdraws."""
         if gate is None or gate.closed_at is not None:
             return False
-        waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
+        waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         # An event that interrupts the task is told by its own listener, and a cancellation by its result.
         is_interruptible = any(one.interrupting and ends(waits, key, job.element_id) for key, one in waits.items())
         is_told = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)
@@ -302,7 +274,7 @@ def _require_own_identity(job: Job, gate: HumanGate) -> None:
             raise InvocationInvalid(f"{name} is the runtime's own variable; complete the task without it")
 
 
-def _word(job: Job, gate: HumanGate) -> PersonsWord:
+def _word(job: Job, gate: HumanGate) -> DecisionInput:
     """Return what a person decided in the task list, as its variables tell."""
     decision, reason = job.variables.get(DECISION), job.variables.get(REASON)
     takes = f", one of {', '.join(gate.decisions)}" if gate.decisions else ""
@@ -313,4 +285,4 @@ def _word(job: Job, gate: HumanGate) -> PersonsWord:
     assignee = _header(job, "assignee")
     if assignee is None:
         raise InvocationInvalid(f"assign {gate.gate} to a person first: the runbook records who decided")
-    return PersonsWord(decision, reason or "", assignee)
+    return DecisionInput(decision, reason or "", assignee)

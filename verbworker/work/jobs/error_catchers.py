@@ -10,7 +10,7 @@ from verbworker.job.job import Job
 from verbworker.job.outcome import Incident, Thrown
 from verbworker.model.catches import Catches, catches_of, uncaught
 from verbworker.retrying import DATABASE_OR_ENGINE, DEPLOYMENT
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 
 # `Deploy` records a definition within milliseconds of the engine's answer; a job of it may be even faster.
 _DEPLOY_GRACE = timedelta(seconds=3)
@@ -44,7 +44,7 @@ class ErrorCatchers:
 
     async def judge_plain(self, job: Job, thrown: Thrown) -> Thrown | Incident:
         """Return what `judge` does, but `thrown` if the definition is not on record: others deploy such models too."""
-        look_up = partial(self._look_up, job.process_definition_key, job.process_id)
+        look_up = partial(self._look_up, Definition.of(job))
         try:
             step = (await DATABASE_OR_ENGINE.run(look_up)).get(job.element_id)
         except NotFound:
@@ -56,7 +56,7 @@ class ErrorCatchers:
 
     async def _catches(self, job: Job) -> Catches:
         """Return what a job's definition catches; empty if unknown. Waits while the database is unavailable."""
-        look_up = partial(self._look_up, job.process_definition_key, job.process_id)
+        look_up = partial(self._look_up, Definition.of(job))
 
         async def wait_for_record() -> Catches:
             with suppress(NotFound):
@@ -69,17 +69,17 @@ class ErrorCatchers:
         except NotFound:
             return {}
 
-    async def _look_up(self, key: int, process_id: str) -> Catches:
+    async def _look_up(self, definition: Definition) -> Catches:
+        key = definition.key
         if key in self._known:
             return self._known[key]
         found = await self._deployments.catches(key)
         if found is None and isinstance(self._engine, KeepsModels):
             content = await self._engine.model(key)
-            found = None if content is None else catches_of(content, process_id)
+            found = None if content is None else catches_of(content, definition.process_id)
+        if found is None and await self._deployments.assume(definition):
+            found = await self._deployments.catches(key)
         if found is None:
-            asked = await self._deployments.find_requests(process_id)
-            if len(asked) != 1:
-                raise NotFound(f"definition {key} is not on record")
-            return asked[0]  # the engine has the model, but its deployer has not received the answer yet
+            raise NotFound(f"definition {key} is not on record")
         self._known[key] = found
         return found

@@ -141,9 +141,7 @@ class Executor:
                 await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
             except (StoreUnavailable, StoreConflict) as error:
                 span.record_end("database away")
-                _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
-                # Not left to the engine's timeout, which a broker may lose. `_claim` has waited: this is no hot loop.
-                await self._returns.unbegun(job, "the database is away")
+                await self._returns.give_back_without_claim(job, error)
             except Exception:
                 span.record_end("bug")
                 _log.exception(
@@ -159,9 +157,13 @@ class Executor:
         code = error.code if isinstance(error, DuplicateInstance | StepMovedOn) else "JobGone"
         await self._quietly(self._frames.close(claim.job_key, claim.epoch, code=code, message=str(error)))
 
-    async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
-        """Hand a job that was not started back to the engine; it costs no retry."""
-        await self._returns.unbegun(job, reason)
+    async def give_back(self, job: Job) -> None:
+        """Hand a job that was not started back to the engine at shutdown; it costs no retry."""
+        await self._returns.unbegun(job, "the worker is shutting down")
+
+    async def give_back_without_claim(self, job: Job, error: StoreError) -> None:
+        """Hand a job back that the database was away for too long to claim."""
+        await self._returns.give_back_without_claim(job, error)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 

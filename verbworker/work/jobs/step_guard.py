@@ -23,7 +23,7 @@ from verbworker.job.frame import Claim, FrameState
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.stores.jobs.steps import Steps, Twin
 from verbworker.work.feeds.leases import JobVanished
 
@@ -208,7 +208,7 @@ class StepGuard:
         """Return what the deployed model states about a job's element."""
         key, now = job.process_definition_key, asyncio.get_running_loop().time()
         if key not in self._models and now >= self._missing_until.get(key, now):
-            content = await self._deployments.content(key, on=on)
+            content = await self._deployments.model(Definition.of(job), on=on)
             if content is None:
                 self._missing_until[key] = now + _LOOK_AGAIN_S
             else:
@@ -272,7 +272,7 @@ class VisitIdentity:
         """Return what the same visit of a job's element has in common under every key; None if that is unknown."""
         key = job.process_definition_key
         if key not in self._known:
-            content = await self._deployments.content(key, on=on)
+            content = await self._deployments.model(Definition.of(job), on=on)
             if content is None:
                 return None
             self._known[key] = single_visits_in(content, job.process_id), certain_in(content, job.process_id)

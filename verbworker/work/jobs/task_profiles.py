@@ -33,18 +33,18 @@ class JobProfile:
 class TaskProfiles:
     """Looks up the profiles of jobs for the executor. Only jobs of models with a profile cost anything here."""
 
-    def __init__(self, book: TaskProfileStore) -> None:
-        self._book = book
+    def __init__(self, store: TaskProfileStore) -> None:
+        self._store = store
 
     async def read(self, job: Job, reserved: JobVariables) -> JobProfile:
         """Return the profile of a job, with the idempotency key that its template makes."""
-        process = await self._book.of(job)
+        process = await self._store.of(job)
         if process is None:
             return JobProfile(is_unknown=HEADER in job.headers)
         task_profile = process.task(job.element_id)
         if task_profile.key is None:
             return JobProfile(task_profile, process.definition_id)
-        visit = await self._book.visit(job) if task_profile.counts_steps else 1
+        visit = await self._store.visit(job) if task_profile.counts_steps else 1
         try:
             key = task_profile.idempotency_key(job, _state(reserved), visit=visit)
         except Failure as error:
@@ -57,7 +57,7 @@ class TaskProfiles:
             raise profile.key_error
         if profile.definition_id is None or instance.definition_key in (None, job.process_definition_key):
             return
-        began = await self._book.definition_of(instance.definition_key)
+        began = await self._store.definition_of(instance.definition_key)
         if began != profile.definition_id:
             raise PermanentContract(
                 f"the instance was started under the definition {began or 'without a profile'}, and this job is of"

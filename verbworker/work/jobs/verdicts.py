@@ -94,13 +94,13 @@ class JobResults:
         engine: JobCommands,
         frames: Frames,
         *,
-        patience: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=30),
         suspensions: Suspensions | None = None,
     ) -> None:
         self._engine = engine
         self._frames = frames
         self._suspensions = suspensions
-        self._patience = patience.total_seconds()
+        self._timeout_s = timeout.total_seconds()
 
     async def verdict(self, job_key: int, verdict: Verdict, *, lease_token: str | None = None) -> bool:
         """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again.
@@ -109,7 +109,7 @@ class JobResults:
         """
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
-            await ENGINE.run(lambda: self._send(job_key, verdict, lease_token), within=self._patience)
+            await ENGINE.run(lambda: self._send(job_key, verdict, lease_token), within=self._timeout_s)
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
             return self._settle(job_key, command, "gone")
@@ -177,6 +177,14 @@ class JobResults:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
         await self._fail(job, epoch, retries, delay, message, sure=lambda: True)
 
+    async def give_back_without_claim(self, job: Job, error: StoreError) -> None:
+        """Hand back a job that the database was away for too long to claim.
+
+        It is not left to the engine's timeout, which a broker may lose. The claim has waited, so this is no hot loop.
+        """
+        _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+        await self.unbegun(job, "the database is away")
+
     async def unbegun(self, job: Job, reason: str) -> None:
         """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
@@ -184,7 +192,7 @@ class JobResults:
             fail = partial(
                 self._engine.fail, job.key, retries=job.retries, message=message, lease_token=job.lease_token
             )
-            await ENGINE.run(fail, within=self._patience)
+            await ENGINE.run(fail, within=self._timeout_s)
         except EngineError as error:
             # The engine redelivers it after its timeout.
             _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
@@ -203,14 +211,14 @@ class JobResults:
             return False
 
         try:
-            if not await ENGINE.run(send, within=self._patience):
+            if not await ENGINE.run(send, within=self._timeout_s):
                 return
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.record_report(job_key, epoch)
         except JobGone:
             # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
-            await self._note(job_key, "failure gone", "the engine has no such job any more")
+            await self._note(job_key, "failure gone", "the engine no longer has the job")
         except LeaseLost as error:
             # The delivery that holds the lease finds the failure in the frame, and reports it or runs the job again.
             metrics.ANSWERS.labels("fail", "fenced").inc()

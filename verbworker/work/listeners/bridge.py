@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from verbworker.contract.registry import Registry
@@ -11,9 +12,9 @@ from verbworker.job.frame import InstanceFacts
 from verbworker.model.waits import ModelWait, Waits, due, ends
 from verbworker.model.weave import FIRED, PARK, START, UNPARK
 from verbworker.runbook.event import Kind, ParkedToken, Wait
-from verbworker.stores.cases.runbook import Closed, Runbook
+from verbworker.stores.cases.runbook import ClosedToken, Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.deployments import Deployments
+from verbworker.stores.deployments import Definition, Deployments
 from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
 from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import JobHandler, JobVisit, ListenerJobs, ListenerKind, with_texts
@@ -40,8 +41,9 @@ class Bridge:
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all listeners except the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.record_boundary, START: self.start}
-        parking = ListenerKind(PARK, self._listener_jobs, self.park, variables=with_texts(self._registry))
-        return [parking, *(ListenerKind(kind, self._listener_jobs, act) for kind, act in served.items())]
+        receive = self._listener_jobs.receive
+        parking = ListenerKind(PARK, partial(receive, act=self.park), variables=with_texts(self._registry))
+        return [parking, *(ListenerKind(kind, partial(receive, act=act)) for kind, act in served.items())]
 
     async def park(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the engine is about to wait."""
@@ -104,7 +106,7 @@ class Bridge:
             )
         else:
             is_new = False
-        closed: list[Closed] = []
+        closed: list[ClosedToken] = []
         if here.interrupting:
             ended = [other for other in waits if other != element_id and ends(waits, element_id, other)]
             closed = await self._close(connection, visit, ended, closed_as="fired")
@@ -132,7 +134,7 @@ class Bridge:
 
     async def _close(
         self, connection: Connection, visit: JobVisit, places: Iterable[str], *, closed_as: str
-    ) -> list[Closed]:
+    ) -> list[ClosedToken]:
         engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
         return await self._runbook.unpark_elements_in(
             connection, engine_id, instance_key, list(places), closed_as=closed_as
@@ -160,7 +162,7 @@ class Bridge:
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
     async def _waits(self, connection: Connection, visit: JobVisit) -> Waits:
-        waits = await self._deployments.waits(visit.job.process_definition_key, on=connection)
+        waits = await self._deployments.waits(Definition.of(visit.job), on=connection)
         if waits is None:
             raise TransientInfrastructure(
                 f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"

@@ -40,11 +40,14 @@ class CancelListener:
         return await self._jobs.serve(job, partial(self._end, job), refuse=partial(self._complete, job))
 
     async def _end(self, job: Job) -> bool:
+        if await self._jobs.is_lost(job):
+            return True
         uid = JobVariables.of(job).instance_uid
         known = None if uid is None else await self._instances.facts(uid)
         # A duplicate of the entry is cancelled by us, and its own instance goes on.
         if known is not None and not known.has_ended and known.instance_key == job.process_instance_key:
-            await self._cancelling.end_outside(known.entry_id, job.process_instance_key, why=_WHY)
+            key = job.process_instance_key
+            await self._cancelling.end_outside(known.entry_id, key, why=_WHY, is_reported=True)
         return await self._complete(job)
 
     async def _complete(self, job: Job, why: PermanentContract | None = None) -> bool:

@@ -84,10 +84,10 @@ class CompensationJobs:
         self._frames = Frames(
             databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
         )
-        self._leases = Leases(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
+        self._leases = Leases(self._frames, _NoExtensions(), engine_timeout_ms=0, prefix="undo-")
         self._walks: set[_Walk] = set()
-        self._beating = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
-        self.services: tuple[Service, ...] = (*self._frames.services, *self._leases.services, self._beating)
+        self._heartbeat = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
+        self.services: tuple[Service, ...] = (*self._frames.services, *self._leases.services, self._heartbeat)
 
     def stop(self) -> None:
         """Stop for a shutdown: a running undo is handed back, and the next worker continues from there."""
@@ -189,7 +189,7 @@ class CompensationJobs:
 
     async def beat(self) -> int:
         """Ask the engine for more time for every walk and return 0, so that a long undo is not delivered twice."""
-        await self._beating.for_each(list(self._walks), _CONCURRENT_EXTENSIONS, self._keep)
+        await self._heartbeat.for_each(list(self._walks), _CONCURRENT_EXTENSIONS, self._keep)
         return 0
 
     async def _keep(self, walk: _Walk) -> None:
@@ -200,7 +200,7 @@ class CompensationJobs:
         except (JobGone, LeaseLost):
             is_gone = True
         except EngineUnavailable as error:
-            self._beating.report(error)
+            self._heartbeat.report(error)
         except EngineError as error:
             # A walk that is delivered twice does no harm.
             _log.info("engine timeout not moved", extra={"job_key": walk.job.key, "reason": str(error)})
@@ -247,7 +247,7 @@ class _Undoing:
         raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
 
 
-class _Deaf:
+class _NoExtensions:
     """The engine of the undo frames' `Leases`: the handler itself extends the real job, between two steps too."""
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:

@@ -94,7 +94,7 @@ def with_texts(registry: Registry) -> tuple[str, ...]:
 class Serving:
     """Keeps a delivery row for each job that a handler serves, until the engine has an answer."""
 
-    def __init__(self, deliveries: Deliveries, give_back: Callable[[Job, str], Awaitable[None]]) -> None:
+    def __init__(self, deliveries: Deliveries, give_back: Callable[[Job, StoreError], Awaitable[None]]) -> None:
         self._deliveries = deliveries
         self._give_back = give_back
 
@@ -108,10 +108,8 @@ class Serving:
         try:
             has_row = await self._begin(job)
         except (StoreUnavailable, StoreConflict) as error:
-            # Every handler needs the database, so none could do anything now. Returning the job needs the engine only,
-            # and unlike its timeout that cannot get lost. The wait in `_begin` keeps this from becoming a hot loop.
-            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
-            await self._give_back(job, "the database is away")
+            # Every handler needs the database, so none could do anything now.
+            await self._give_back(job, error)
             return
         is_answered = False
         try:
@@ -179,15 +177,14 @@ class ListenerKind:
     """The handler of one type of listener."""
 
     type: str
-    listener_jobs: "ListenerJobs"
-    act: Act
+    answer: Callable[[Job], Awaitable[bool]]
     concurrency: int = 16
     timeout: timedelta | None = None
     variables: tuple[str, ...] = RESERVED
 
     async def serve(self, job: Job) -> bool:
         """Serve one delivery; return False if it must be redelivered."""
-        return await self.listener_jobs.receive(job, self.act)
+        return await self.answer(job)
 
 
 class InternalJobs:
@@ -219,6 +216,14 @@ class InternalJobs:
         # The engine may not have received that the last job of a completed entry was done.
         if visit.job.type != COMPLETE:
             await self._identity.refuse_after_end(visit.job, visit.instance)
+
+    async def is_lost(self, job: Job) -> bool:
+        """Return whether a worker that was suspended has a job that the engine lost meanwhile, with what it reports.
+
+        Raises `TransientInfrastructure` while the engine cannot be asked.
+        """
+        is_late = datetime.now(UTC).timestamp() * 1000 - job.activated_ms > first_timeout_ms(job.timeout_ms)
+        return is_late and not await has_job(self._engine, job)
 
     async def serve(
         self,
@@ -301,8 +306,7 @@ class ListenerJobs:
         """
 
         async def settle() -> bool:
-            # A worker that was suspended may have a job that the engine lost meanwhile, with the event it reports.
-            if is_late(job) and not await self.has(job):
+            if await self._jobs.is_lost(job):
                 return True
             if await self._settle(job, act):
                 await self._engine.complete(job.key, {}, lease_token=job.lease_token)
@@ -349,11 +353,6 @@ class ListenerJobs:
             job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS, lease_token=job.lease_token
         )
         return True
-
-
-def is_late(job: Job) -> bool:
-    """Return whether the job's first timeout is over, as far as our clock and the engine's agree."""
-    return datetime.now(UTC).timestamp() * 1000 - job.activated_ms > first_timeout_ms(job.timeout_ms)
 
 
 def _once(job: Job) -> str:

@@ -6,26 +6,26 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.message import Addressee, Burial, Undeliverable, address, engine_message_id
+from verbworker.contract.message import Addressee, Undeliverable, UndeliverableCode, address, engine_message_id
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Signal
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
 from verbworker.job.trace import UNTRACED, SentMessage, Tracer
 from verbworker.retrying import MESSAGE_LOOKS, MESSAGE_SENDS, Pauses
 from verbworker.stores.messages.dead_letters import DeadLetters
-from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
+from verbworker.stores.messages.inbox import SLACK, ClaimedMessage, Inbox
 
 _log = logging.getLogger(__name__)
 
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
 _STRAND_EVERY = 10.0  # seconds; expired messages are in no hurry
-_EXPIRED = Undeliverable(Burial.EXPIRED, "it expired before a case read it")
-_ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
-_NOBODY = Undeliverable(Burial.NO_CASE, "no case waits for it")
+_EXPIRED = Undeliverable(UndeliverableCode.EXPIRED, "it expired before a case read it")
+_ENDED = Undeliverable(UndeliverableCode.ENDED, "its case ended before it was read")
+_NOBODY = Undeliverable(UndeliverableCode.NO_CASE, "no case waits for it")
 
 
-class Addressing:
+class AddresseeLookup:
     """Looks up addressees, by the verbs that accept a message and the cases that have its key.
 
     A message is for one case, for none, or for none yet.
@@ -35,7 +35,7 @@ class Addressing:
         self._registry = registry
         self._inbox = inbox
 
-    async def find(self, claimed: Claimed, *, is_last_look: bool) -> Addressee | Undeliverable | None:
+    async def find(self, claimed: ClaimedMessage, *, is_last_look: bool) -> Addressee | Undeliverable | None:
         """Return the addressee of a message; None while its case may still come, unless this is the last look."""
         declared = {
             workflow.name: workflow.messages[claimed.message_name]
@@ -43,7 +43,7 @@ class Addressing:
             if claimed.message_name in workflow.messages
         }
         if not declared:
-            return Undeliverable(Burial.UNKNOWN_NAME, f"no verb takes a message {claimed.message_name!a}")
+            return Undeliverable(UndeliverableCode.UNKNOWN_NAME, f"no verb takes a message {claimed.message_name!a}")
         candidates = await self._inbox.candidates(claimed, declared)
         found = address(candidates, tenant_id=claimed.tenant_id, entry_id=claimed.entry_id)
         return _NOBODY if found is None and is_last_look else found
@@ -64,7 +64,7 @@ class MessageDelivery:
         tenant: str | None = None,
         tracer: Tracer = UNTRACED,
     ) -> None:
-        self._addressing = Addressing(registry, inbox)
+        self._addressing = AddresseeLookup(registry, inbox)
         self._inbox = inbox
         self._letters = letters
         self._engine = engine
@@ -88,7 +88,7 @@ class MessageDelivery:
         await self.service.for_each(due, _CONCURRENT_CALLS, self._deliver)
         return len(due)
 
-    async def _deliver(self, claimed: Claimed) -> None:
+    async def _deliver(self, claimed: ClaimedMessage) -> None:
         # If a database write fails, the message is delivered again when the claim expires: harmless under the same id.
         if claimed.state == "published":
             await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
@@ -102,13 +102,13 @@ class MessageDelivery:
             case None:
                 await self._wait(claimed, "no case has its key yet", MESSAGE_LOOKS)
 
-    async def _publish(self, claimed: Claimed, entry_id: UUID) -> None:
+    async def _publish(self, claimed: ClaimedMessage, entry_id: UUID) -> None:
         sent = SentMessage(claimed.message_name, claimed.message_id, entry_id, claimed.traceparent)
         try:
             async with self._tracer.message(sent):
                 await self._engine.publish(self._signal(claimed))
         except CommandInvalid as error:
-            await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
+            await self.bury(claimed, Undeliverable(UndeliverableCode.REFUSED, f"the engine refused it: {error}"))
         except EngineError as error:
             if isinstance(error, EngineUnavailable):
                 self.service.report(error)
@@ -120,14 +120,14 @@ class MessageDelivery:
             await self._inbox.record_send(claimed, slack=self._slack)
             _log.info("message published", extra=_who(claimed))
 
-    async def _send_again(self, claimed: Claimed) -> None:
+    async def _send_again(self, claimed: ClaimedMessage) -> None:
         """Send a message again that was already read, because the engine forgot it and waits again."""
         # Under its old id: an engine that still has it accepts no second one.
         await self._engine.publish(self._signal(claimed))
         await self._inbox.resent(claimed)
         _log.warning("the engine had forgotten a message; it was sent again", extra=_who(claimed))
 
-    def _signal(self, claimed: Claimed) -> Signal:
+    def _signal(self, claimed: ClaimedMessage) -> Signal:
         return Signal(
             name=claimed.message_name,
             correlation_key=claimed.correlation_key,
@@ -137,7 +137,7 @@ class MessageDelivery:
             tenant_id=self._tenant,
         )
 
-    async def bury(self, claimed: Claimed, why: Undeliverable) -> None:
+    async def bury(self, claimed: ClaimedMessage, why: Undeliverable) -> None:
         """Turn a message into a dead letter, and record that in its entry."""
         letter_id = await self._letters.bury(self._inbox, claimed, why)
         if letter_id is not None:
@@ -146,11 +146,11 @@ class MessageDelivery:
                 "message delivery failed, manual resolution required", extra={**_who(claimed), "code": why.code}
             )
 
-    async def _wait(self, claimed: Claimed, reason: str, pauses: Pauses) -> None:
+    async def _wait(self, claimed: ClaimedMessage, reason: str, pauses: Pauses) -> None:
         pause = pauses.after(claimed.attempts)
         await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
 
 
-def _who(claimed: Claimed) -> dict[str, object]:
+def _who(claimed: ClaimedMessage) -> dict[str, object]:
     who = {"tenant_id": claimed.tenant_id, "message_id": claimed.message_id, "message_name": claimed.message_name}
     return {**who, "traceparent": claimed.traceparent}

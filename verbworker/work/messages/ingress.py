@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from verbworker.contract.message import LARGEST, Addressee, Burial, Message, Undeliverable, read
+from verbworker.background.off_loop import read_sized
+from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
 from verbworker.stores.messages.dead_letters import DeadLetters
-from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
-from verbworker.work.messages.delivery import Addressing, MessageDelivery
+from verbworker.stores.messages.inbox import ClaimedMessage, Inbox, Receipt
+from verbworker.work.messages.delivery import AddresseeLookup, MessageDelivery
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Ingress:
     async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
         """Parse a body as a message. An invalid one is refused to its sender and stored as a dead letter."""
         try:
-            return read(body, limit=self._limit)
+            return await read_sized(read, body, body, limit=self._limit)
         except MessageInvalid as error:
             await self.refuse(body, error, tenant_id=tenant_id, sent_by=sent_by)
             raise
@@ -60,7 +61,7 @@ class Ingress:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class DeliveryAnswer:
     """The result of an immediate delivery: delivered, not, or kept because the engine did not answer."""
 
     is_delivered: bool
@@ -68,8 +69,8 @@ class Answered:
     reason: str = ""
 
 
-_DELIVERED = Answered(is_delivered=True)
-_KEPT = Answered(is_delivered=False, is_kept=True, reason="the engine did not answer; the message is kept")
+_DELIVERED = DeliveryAnswer(is_delivered=True)
+_KEPT = DeliveryAnswer(is_delivered=False, is_kept=True, reason="the engine did not answer; the message is kept")
 
 
 class ImmediateDelivery:
@@ -85,14 +86,14 @@ class ImmediateDelivery:
         ttl: timedelta = DEFAULT_TTL,
         tenant: str | None = None,
     ) -> None:
-        self._addressing = Addressing(registry, inbox)
+        self._addressing = AddresseeLookup(registry, inbox)
         self._inbox = inbox
         self._letters = letters
         self._engine = engine
         self._ttl = ttl
         self._tenant = tenant
 
-    async def hand_over(self, message: Message, *, sent_by: str) -> Answered:
+    async def hand_over(self, message: Message, *, sent_by: str) -> DeliveryAnswer:
         """Deliver a message now or not at all; an undeliverable one becomes a dead letter too.
 
         If the engine's answer is lost the message is kept, and `MessageDelivery` sends it unless a case reads it.
@@ -107,7 +108,7 @@ class ImmediateDelivery:
             return await self._deliver(claimed)
         if receipt.state != "discarded":
             return _KEPT
-        return Answered(is_delivered=False, reason="it could not be delivered before, and a person discarded it")
+        return DeliveryAnswer(is_delivered=False, reason="it could not be delivered before, and a person discarded it")
 
     async def _send_again(self, message: Message, sent_by: str) -> None:
         """Let a sender retry after the answer that no case waits; that resolves the first dead letter."""
@@ -117,7 +118,7 @@ class ImmediateDelivery:
         with suppress(RequestConflict):  # a person was quicker
             await self._letters.redeliver(letter_id, message.tenant_id, by=sent_by, reason="its sender sent it again")
 
-    async def _deliver(self, claimed: Claimed) -> Answered:
+    async def _deliver(self, claimed: ClaimedMessage) -> DeliveryAnswer:
         found = await self._addressing.find(claimed, is_last_look=True)
         if isinstance(found, Undeliverable):
             return await self._bury(claimed, found)
@@ -129,18 +130,20 @@ class ImmediateDelivery:
                 claimed.message_name, claimed.correlation_key, {}, tenant_id=self._tenant
             )
         except CommandInvalid as error:
-            return await self._bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
+            return await self._bury(
+                claimed, Undeliverable(UndeliverableCode.REFUSED, f"the engine refused it: {error}")
+            )
         except EngineError as error:
             # No id protects it: leave the case time to report that it read the message before it is sent again.
             _log.warning("whether a message was handed over is unknown", extra={"reason": str(error)})
             await self._inbox.postpone(claimed, by=_CLAIMED_FOR, reason=str(error))
             return _KEPT
         if key is None:
-            why = Undeliverable(Burial.NO_CASE, "its case does not wait for it now", found.entry_id)
+            why = Undeliverable(UndeliverableCode.NO_CASE, "its case does not wait for it now", found.entry_id)
             return await self._bury(claimed, why)
         await self._inbox.record_send(claimed)
         return _DELIVERED
 
-    async def _bury(self, claimed: Claimed, why: Undeliverable) -> Answered:
+    async def _bury(self, claimed: ClaimedMessage, why: Undeliverable) -> DeliveryAnswer:
         await self._letters.bury(self._inbox, claimed, why)
-        return Answered(is_delivered=False, reason=why.reason)
+        return DeliveryAnswer(is_delivered=False, reason=why.reason)

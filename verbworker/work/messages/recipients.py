@@ -1,4 +1,4 @@
-"""Which messages the deployed processes take: a message of any other name reaches nobody."""
+"""Which messages the deployed processes take: a message of any other name reaches no case."""
 
 from verblint.names import nearest
 from verbworker.engine.protocol import Resource

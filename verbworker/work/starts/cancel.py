@@ -12,7 +12,7 @@ from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound,
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.runbook.event import Entry, Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.instances import Carrier, Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 
@@ -115,21 +115,28 @@ class Cancellation:
             is_ended = await self._end_in(connection, entry_id, asked or {})
         return await self._trace_end(entry_id, is_ended)
 
-    async def end_outside(self, entry_id: UUID, instance_key: int, *, why: str = "") -> bool:
+    async def end_outside(self, entry_id: UUID, instance_key: int, *, why: str = "", is_reported: bool = False) -> bool:
         """End an entry whose instance the engine no longer has, though it was not ended here; `why` if that is known.
 
-        Returns False if it ended before, or if the engine has the instance under another key.
+        Returns False if it ended before, or if the engine has the instance under another key. With `is_reported` the
+        engine itself told that this instance ends: that its jobs are being served then, this report among them, is
+        no sign of another instance.
         """
         async with self._database.transaction() as connection:
             carrier = await self._instances.hold_carrier_in(connection, entry_id)
-            if carrier is not None and await self._instances.is_made_again_in(
-                connection, carrier.instance_uid, instance_key
+            if carrier is not None and (
+                carrier.instance_key != instance_key  # adopted under another key since the caller looked
+                or (not is_reported and await self._is_made_again(connection, carrier))
             ):
                 return False
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
             said = asked or {"by": None, "reason": f"{_OUTSIDE}: {why}" if why else _OUTSIDE}
             is_ended = await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
         return await self._trace_end(entry_id, is_ended)
+
+    async def _is_made_again(self, connection: Connection, carrier: Carrier) -> bool:
+        assert carrier.instance_key is not None, "it was compared with the key of an instance"
+        return await self._instances.is_made_again_in(connection, carrier.instance_uid, carrier.instance_key)
 
     async def drain(self, *, longer_than: timedelta = _LATER) -> int:
         """Send each waiting request once; return how many entries ended by that."""
@@ -164,4 +171,4 @@ def _describe_end(entry: Entry, asked: Mapping[str, Any] | None) -> str:
         if asked is None or entry.status is not Status.CANCELLED
         else f", asked for by {asked['by']}: {asked['reason']}"
     )
-    return f"the entry has ended before: it is {entry.status}{at}{by}"
+    return f"the entry has already ended: it is {entry.status}{at}{by}"

@@ -18,7 +18,7 @@ from verbworker.stores.deployments import Deployment, Deployments
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyModel:
     """A model that passed: its woven form, its source file, and the hash of the authored bytes."""
 
     woven: Woven
@@ -32,28 +32,28 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedModels:
     """The result of linting and weaving: all models are ready, or there are reasons why none is."""
 
     report: Report
-    ready: tuple[Ready, ...] = ()
+    ready: tuple[ReadyModel, ...] = ()
     refusals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class DeployedModel:
     """What the engine and the database now have of a model."""
 
     deployment: Deployment
     is_new: bool
 
 
-def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -> Prepared:
+def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -> PreparedModels:
     """Lint every model, then weave every hollow one; one failure prevents all deployments. Warnings pass."""
     report = Report.of(lint(model.content, model.name) for model in models)
     if report.errors or report.problems:
-        return Prepared(report)
-    ready: list[Ready] = []
+        return PreparedModels(report)
+    ready: list[ReadyModel] = []
     refusals: list[str] = []
     for model in models:
         try:
@@ -61,12 +61,12 @@ def prepare(models: Sequence[Resource], lint: ModelLinter, registry: Registry) -
                 woven = take_plain(model.content, registry)
             else:
                 woven = weave(model.content, registry, engine=lint.engine_version)
-            ready.append(Ready(woven, model.name, sha256(model.content).digest()))
+            ready.append(ReadyModel(woven, model.name, sha256(model.content).digest()))
         except Refused as refusal:
             missing = [] if lint.is_plain(model.name) else _missing_verbs(model, registry)
             refusals += missing or [f"{model.name}: {refusal}"]
     refusals += _rivals(ready)
-    return Prepared(report, () if refusals else tuple(ready), tuple(refusals))
+    return PreparedModels(report, () if refusals else tuple(ready), tuple(refusals))
 
 
 def _missing_verbs(model: Resource, registry: Registry) -> list[str]:
@@ -79,7 +79,7 @@ def _missing_verbs(model: Resource, registry: Registry) -> list[str]:
     ]
 
 
-def _rivals(ready: Sequence[Ready]) -> Iterator[str]:
+def _rivals(ready: Sequence[ReadyModel]) -> Iterator[str]:
     """Yield a refusal for each process in two models: they would alternate as its latest version."""
     first: dict[str, str] = {}
     for model in ready:
@@ -95,7 +95,7 @@ class Deploy:
         self._engine = engine
         self._deployments = deployments
 
-    async def deploy(self, ready: Ready, *, by: str) -> Landed:
+    async def deploy(self, ready: ReadyModel, *, by: str) -> DeployedModel:
         """Deploy one model and record it. Bytes that are deployed already change nothing.
 
         Raises `EngineError` with the engine's own reason. Each model is deployed alone: in a deployment of several, one
@@ -106,11 +106,11 @@ class Deploy:
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
         # Recorded first: its jobs may arrive as soon as the engine has the model.
         await self._deployments.record_task_profiles(woven.compiled)
-        await self._deployments.request(woven)
+        await self._deployments.request(woven, resource=ready.name, authored_sha256=ready.authored_sha256, by=by)
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
         if deployed is None:
-            raise EngineError(f"the engine took {resource.name} and did not say which version it became")
+            raise EngineError(f"the engine took {resource.name} and did not report its version")
         is_new = await self._deployments.record(
             deployed, woven, resource=ready.name, authored_sha256=ready.authored_sha256, by=by
         )
@@ -120,4 +120,4 @@ class Deploy:
                 f"the engine gave {woven.process_id} the key {deployed.definition_key}, under which engine"
                 f" {self._engine.engine_id} has other bytes on record; a recreated cluster needs another engine id"
             )
-        return Landed(deployment, is_new)
+        return DeployedModel(deployment, is_new)

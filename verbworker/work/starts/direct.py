@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from verbworker.contract.registry import Registry
-from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
+from verbworker.contract.verb import Call, Mode, OnUnknown, Verb
 from verbworker.errors import Fenced, InvocationInvalid, PermanentBusiness, PermanentContract, StoreUnavailable
 from verbworker.job.classify import classify
 from verbworker.job.frame import derive_key
@@ -98,15 +98,10 @@ class Direct:
         await COLLISION.run(end)
 
     async def _end_in(self, connection: Connection, verb: Verb, taken: DirectRun, answer: object) -> None:
-        result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
-        if not isinstance(result.case, verb.model):
-            raise PermanentContract(
-                f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
-                code="AnswerInvalid",
-            )
+        result = verb.result_of(answer)
         outcome = canonical(result.case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False))
         if not await self._runbook.holds_in(connection, taken):
-            raise Fenced("another caller performs this entry now")
+            raise Fenced("another caller is running this entry")
         done = {"verb": verb.name, "outcome": "complete", "runs": taken.epoch}
         await self._runbook.append_in(connection, taken.entry_id, Kind.STEP_COMPLETED, once="step", detail=done)
         detail = {"result": "ok", "outcome": result.outcome}

@@ -80,7 +80,7 @@ class InstanceIdentity:
             elif not await self._adopt(job, reserved, known, known.instance_key, uid):
                 return known
             known = await self._instances.facts(uid)
-        raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
+        raise TransientInfrastructure("other workers keep pinning the instance", code="PinContended")
 
     async def refuse_after_end(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
@@ -147,7 +147,7 @@ class InstanceIdentity:
             ) from error
         metrics.DUPLICATES.inc()
         raise DuplicateInstance(
-            "this engine instance does not belong to its entry any more; it was cancelled", code="DuplicateInstance"
+            "this engine instance no longer belongs to its entry; it was cancelled", code="DuplicateInstance"
         )
 
     async def _is_doubtful(self, uid: UUID) -> bool:

@@ -45,7 +45,7 @@ class Caller:
     def __post_init__(self) -> None:
         # As a key, a blank text would merge all requests that bring it; as no key, the request would run twice.
         if self.request_key is not None and not self.request_key.strip():
-            raise InvocationInvalid("the request key is blank: give one of your own, or none at all")
+            raise InvocationInvalid("the request key is blank: pass a key of your own, or none")
         if self.request_key is not None and len(self.request_key) > LONGEST_REQUEST_KEY:
             raise InvocationInvalid(
                 f"the request key has {len(self.request_key):,} characters, and {LONGEST_REQUEST_KEY} is the most"
@@ -104,7 +104,7 @@ class Router:
             if workflow is not None:
                 entry_id = await self._start(workflow, asked, caller)
             else:
-                assert verb is not None, "what is no workflow verb is a direct one"
+                assert verb is not None, "a verb without a process is a direct one"
                 entry_id = await self._perform(verb, asked, caller)
             span.record_entry(entry_id)
         if workflow is not None and workflow.wait == "blocking":

@@ -16,7 +16,7 @@ from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine, InstanceState, Searchable, same_database
 from verbworker.errors import EngineError, JobGone
-from verbworker.stores.cases.instances import MISSED_FOR, Instances, Quiet
+from verbworker.stores.cases.instances import MISSED_FOR, Instances, QuietInstance
 from verbworker.stores.database import Database
 from verbworker.work.starts.cancel import Cancellation
 
@@ -75,7 +75,7 @@ class Reconciler:
         if not await self._engine.alive(known.instance_key):
             await self._instances.miss(instance_uid, known.instance_key)
 
-    async def _ask(self, instance: Quiet) -> None:
+    async def _ask(self, instance: QuietInstance) -> None:
         """End an entry whose instance was missing from the engine twice, some time apart, and which has no other.
 
         Once is enough if the engine is in our own database.
@@ -96,7 +96,7 @@ class Reconciler:
             said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
             _log.warning("an instance ended outside", extra=said)
 
-    async def _end(self, instance: Quiet) -> bool:
+    async def _end(self, instance: QuietInstance) -> bool:
         why = await self._reason(instance.instance_key)
         return await self._cancelling.end_outside(instance.entry_id, instance.instance_key, why=why)
 
@@ -110,7 +110,7 @@ class Reconciler:
             return ""  # the reason is a courtesy: the end itself is certain
         return _ENDS.get(state, "") if state is not None else ""
 
-    async def _see_off(self, instance: Quiet) -> None:
+    async def _see_off(self, instance: QuietInstance) -> None:
         """Cancel an instance whose entry has ended, if the engine has it."""
         if not await self._engine.alive(instance.instance_key):
             await self._instances.gone(instance.instance_uid, instance.instance_key)

@@ -1,10 +1,12 @@
 """Resolutions: a person lets an incident continue. The runbook records who and why, then the engine is told."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from verbworker.engine.protocol import Engine, SameDatabase
-from verbworker.errors import EngineError, JobGone
+from verbworker.engine.protocol import Engine, EngineIncident, SameDatabase
+from verbworker.errors import EngineError, InvocationInvalid, JobGone
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.incidents import Incidents
@@ -16,15 +18,23 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_RESERVED = re.compile(r"vw_|corr_|domain_payload")  # the runtime's own
+_FLAG = re.compile(rb"\borch_[A-Za-z0-9_]+")
+
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A person's request: who, why, the tries from now on, and whether external systems may see another job."""
+    """A person's request: who, why, the tries from now on, and whether external systems may see another job.
+
+    `flags` are set before the engine tries again, so that a gateway finds a way.
+    """
 
     by: str
     reason: str
     retries: int = 3
     as_new: bool = False
+    flags: Mapping[str, object] = field(default_factory=dict)
 
 
 class Resolutions:
@@ -38,7 +48,10 @@ class Resolutions:
         self._incidents = Incidents(database, engine_id=engine.engine_id)
 
     async def resolve(self, trouble: Trouble, wanted: Resolution) -> ReleaseAnswer:
-        """Resolve an incident. A repeated call repeats only what the engine has not received."""
+        """Resolve an incident. A repeated call repeats only what the engine has not received.
+
+        Raises `InvocationInvalid` for flags that the model does not read.
+        """
         cluster = trouble.engine_id.removesuffix(UNDO)
         if cluster != self._engine.engine_id:
             words = f"the incident belongs to the engine {cluster}, and this is {self._engine.engine_id}"
@@ -46,8 +59,14 @@ class Resolutions:
         is_held = trouble.state == FrameState.INCIDENT
         if wanted.as_new and not is_held:
             return ReleaseAnswer(False, "only a held verb can run as new, and this incident holds none")
+        await self._require_flags(trouble, wanted.flags)
         key = await self._key_of(trouble)
         await self._audit(trouble, wanted, key)
+        if wanted.flags and trouble.instance_key is not None:
+            try:
+                await self._engine.set_flags(trouble.instance_key, wanted.flags)
+            except EngineError as error:
+                return ReleaseAnswer(False, f"the engine does not take the flags: {error}; nothing was resolved")
         if is_held and trouble.job_key is not None:
             answer = await self._release_frame(trouble, trouble.job_key, wanted, key)
         else:
@@ -80,11 +99,14 @@ class Resolutions:
         return next((incident.incident_key for incident in found if incident.job_key == job_key), None)
 
     async def _audit(self, trouble: Trouble, wanted: Resolution, key: int | None) -> None:
+        if trouble.is_plain and trouble.incident_id is not None:
+            await self._incidents.request_plain(trouble.incident_id, by=wanted.by, reason=wanted.reason)
         if trouble.entry_id is None or trouble.incident_id is None:
             return  # a job of no entry: its own history has the release
         said = {"by": wanted.by, "reason": wanted.reason, "retries": wanted.retries, "element": trouble.element_id}
         more = {"verb": trouble.verb, "job_key": trouble.job_key, "incident_key": key, "as_new": wanted.as_new}
-        once, detail = f"resolve:{uuid4()}", {**said, **more}
+        flags = {"flags": dict(wanted.flags)} if wanted.flags else {}
+        once, detail = f"resolve:{uuid4()}", {**said, **more, **flags}
         await self._runbook.append(trouble.entry_id, Kind.RESOLVE_REQUESTED, once=once, detail=detail)
 
     async def _release_frame(
@@ -109,7 +131,31 @@ class Resolutions:
         if key is None and not isinstance(self._engine, SameDatabase):
             words = f"the job has {wanted.retries} retries, but its incident is not known: resolve it in the engine"
             return ReleaseAnswer(True, words)
+        again = await self._find_again(trouble)
+        if again is not None:
+            return ReleaseAnswer(False, f"it tried again and stopped at {again.element_id} once more: {again.message}")
         return ReleaseAnswer(True, "the incident is resolved; the case tries again")
+
+    async def _find_again(self, trouble: Trouble) -> EngineIncident | None:
+        """Return the incident at which an element without a job stopped again at once, where that can be known."""
+        if trouble.job_key is not None or trouble.instance_key is None or not isinstance(self._engine, SameDatabase):
+            return None
+        found = await self._engine.incidents([trouble.instance_key])
+        return next((one for one in found if one.element_id == trouble.element_id), None)
+
+    async def _require_flags(self, trouble: Trouble, flags: Mapping[str, object]) -> None:
+        """Raise `InvocationInvalid` for what is no flag that the model reads; a plain process has its own variables."""
+        model = None if trouble.entry_id is None or not flags else await self._incidents.model_of(trouble.entry_id)
+        for name, value in flags.items():
+            if _RESERVED.match(name) or not _NAME.fullmatch(name) or not (trouble.is_plain or name.startswith("orch_")):
+                raise InvocationInvalid(f"{name[:60]} is not a flag; flags are called orch_...")
+            if not isinstance(value, str | int):
+                raise InvocationInvalid(f"the flag {name} must be a text, a whole number, true or false")
+            # Enough to find a mistyped name: a model names each flag that it reads.
+            read = sorted({one.decode() for one in _FLAG.findall(model)}) if model is not None else [name]
+            if name not in read:
+                known = f"it reads {', '.join(read)}" if read else "it reads none"
+                raise InvocationInvalid(f"the deployed model reads no flag {name}; {known}")
 
     @property
     def _records(self) -> Compensations:

@@ -26,8 +26,8 @@ _FIRST_AFTER = 60.0
 _PAUSE = 0.05
 # A gauge that shows "many" is enough; counting further would read rows for nothing.
 COUNTED = 10_000
-# No entry is dropped sooner after its end: late deliveries of its jobs are recognised by it.
-_SHORTEST = timedelta(days=1)
+SHORTEST = timedelta(days=1)
+"""No entry is dropped sooner after its end: late deliveries of its jobs are recognised by it."""
 # A batch of frames that the archiver moves.
 _ARCHIVED = 2000
 
@@ -75,13 +75,13 @@ RULES: tuple[RetentionRule, ...] = (
         "frame_conflict", ("verbworker.frame_conflict",), "keep_frame_conflicts", "deliveries under a foreign key"
     ),
     RetentionRule(
-        "worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers not seen any more"
+        "worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers that are no longer seen"
     ),
     RetentionRule(
         "payload",
         ("verbworker.payload_head", "verbworker.payload_version"),
         "keep_payloads",
-        "payloads of ended cases, and their frames that never came to an end",
+        "payloads of ended cases, and their frames that never finished",
         200,
     ),
     RetentionRule(
@@ -89,6 +89,12 @@ RULES: tuple[RetentionRule, ...] = (
         ("verbworker.inbox_message",),
         "keep_messages",
         "messages that ended cases have read, and discarded ones",
+    ),
+    RetentionRule(
+        "plain_incident",
+        ("verbworker.plain_incident",),
+        "keep_plain_incidents",
+        "incidents of plain processes that are over, with who resolved them",
     ),
     RetentionRule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
     ENTRIES,
@@ -100,7 +106,7 @@ Export = Callable[[Sequence[str]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RuleState:
     """The state of one rule: for how long rows are kept (None: forever), and what is due."""
 
     rule: RetentionRule
@@ -212,7 +218,7 @@ class Retention:
         if kept is None:
             return f"{found.ended} ended: all are kept, {setting} is not set or forever"
         reasons = {
-            f"ended less than {max(kept, _SHORTEST).total_seconds() / 86_400:g}d ago ({setting})": found.young,
+            f"ended less than {max(kept, SHORTEST).total_seconds() / 86_400:g}d ago ({setting})": found.young,
             "may still be needed by their instance or a job": found.needed,
             "have a broken chain and stay as evidence": len(self._broken),
         }
@@ -222,14 +228,14 @@ class Retention:
         told = [f"{number} {words}" for words, number in reasons.items() if number]
         return f"{found.ended} ended: {', '.join(told)}" if told else ""
 
-    async def standing(self, *, most: int) -> list[Standing]:
+    async def standing(self, *, most: int) -> list[RuleState]:
         """Return the state of each rule; counting stops at `most` rows."""
         sizes = await self._rows.sizes([table for rule in RULES for table in rule.tables])
         found = []
         for rule in RULES:
             kept = self._keep[rule.setting]
             due = RetiredCount(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
-            found.append(Standing(rule, kept, due, sizes[rule.tables[0]]))
+            found.append(RuleState(rule, kept, due, sizes[rule.tables[0]]))
         return found
 
 

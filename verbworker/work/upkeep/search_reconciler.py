@@ -3,6 +3,8 @@
 Incidents that the engine raised, instances that were terminated there, user tasks without a gate, and jobs that the
 engine keeps locked. A search may lag: it confirms what it contains and denies nothing, so nothing is closed before a
 second look. An engine without a search is left alone; `verbworker doctor` says so.
+
+One worker of many searches per period: a search costs the engine far more than a statement costs Postgres.
 """
 
 import logging
@@ -12,9 +14,11 @@ from datetime import UTC, datetime, timedelta
 
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine, EngineIncident, EngineJob, EngineUserTask, Searchable
-from verbworker.errors import JobGone, JobNotActive, NotOffered
+from verbworker.errors import InstanceSuspended, JobGone, JobNotActive, NotOffered
 from verbworker.stores.cases.incidents import Incidents
+from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
+from verbworker.stores.upkeep_turns import UpkeepTurns
 from verbworker.work.upkeep.reconciler import Reconciler
 
 _log = logging.getLogger(__name__)
@@ -25,13 +29,17 @@ _BETWEEN_LOOKS = timedelta(seconds=5)  # searches were seen to lag by up to two 
 _OVERLAP = timedelta(minutes=1)  # a termination may be exported this late, or by another clock
 _ASKS_AGAIN = timedelta(minutes=10)  # a cluster without search is upgraded or given storage now and then
 _BETWEEN_NUDGES = timedelta(minutes=1)  # a job whose worker is missing is not failed over and over
+_ASKED_PER_PERIOD = 4  # how often a worker asks for the turn, so that a period is not much longer than it should be
 
 OpenGate = Callable[[EngineUserTask], Awaitable[bool]]
 """Opens the gate of a native user task; returns whether it is new."""
 
 
 class SearchReconciler:
-    """Compares the runbook with the engine's own search. Any number may run concurrently."""
+    """Compares the runbook with the engine's own search. With `turns`, its service does so when it has the turn.
+
+    Any number may run concurrently, without turns too: each comparison may be repeated.
+    """
 
     def __init__(
         self,
@@ -40,6 +48,7 @@ class SearchReconciler:
         reconciler: Reconciler,
         *,
         open_gate: OpenGate | None = None,
+        turns: UpkeepTurns | None = None,
         every: float = 10.0,
         between_looks: timedelta = _BETWEEN_LOOKS,
     ) -> None:
@@ -47,12 +56,31 @@ class SearchReconciler:
         self._reconciler = reconciler
         self._open_gate = open_gate
         self._between_looks = between_looks
+        self._turns = turns
+        self._every = timedelta(seconds=every)
         self._incidents = Incidents(database, engine_id=engine.engine_id)
-        self._looked_at = datetime.now(UTC) - _OVERLAP
-        self._nudged: dict[int, datetime] = {}
+        self._suspensions = Suspensions(database, engine_id=engine.engine_id)
+        self._looked_until = datetime.now(UTC) - _OVERLAP
         self._knows_of_none = False
         self._asks_again_at = datetime.min.replace(tzinfo=UTC)
-        self.service = PollLoop("search", self.look, every=every)
+        often = every if turns is None else every / _ASKED_PER_PERIOD
+        self.service = PollLoop("search", self.look_in_turn, every=often)
+
+    async def look_in_turn(self) -> int:
+        """Compare if it is this worker's turn; return 0 then, so that the next look is in the next period."""
+        if self._turns is None:
+            return await self.look()
+        turn = await self._turns.take()
+        if turn is None:
+            return 0
+        self._looked_until = turn.looked_until or self._looked_until
+        try:
+            await self.look()
+        finally:
+            # Also when the engine is away: the next worker would not find it either.
+            pause = max(self._every, self._asks_again_at - datetime.now(UTC))
+            await self._turns.finish(turn, next_after=pause, looked_until=self._looked_until)
+        return 0
 
     async def look(self) -> int:
         """Compare once; return how many incidents were recorded or settled."""
@@ -90,8 +118,7 @@ class SearchReconciler:
 
     async def _settle_missing(self, seen: set[int]) -> int:
         """Settle recorded incidents that two looks, some time apart, did not find."""
-        opened = await self._incidents.open(missed_for=self._between_looks, limit=_BATCH)
-        absent = [incident for incident in opened if incident.incident_key not in seen]
+        absent = await self._incidents.absent(seen, missed_for=self._between_looks, limit=_BATCH)
         if not absent:
             return 0
         # Asked for by name: a search over everything has a limit.
@@ -107,10 +134,10 @@ class SearchReconciler:
     async def _check_terminations(self, engine: Searchable) -> None:
         """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
         now = datetime.now(UTC)
-        keys = await engine.terminations(self._looked_at - _OVERLAP)
+        keys = await engine.terminations(self._looked_until - _OVERLAP)
         running = await self._incidents.find_running(keys) if keys else {}
         await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
-        self._looked_at = now
+        self._looked_until = now
 
     async def _open_gates(self, engine: Searchable) -> None:
         if self._open_gate is None:
@@ -124,18 +151,19 @@ class SearchReconciler:
 
         A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works.
         """
-        keys = await self._incidents.find_stalls(_BATCH)
-        now = datetime.now(UTC)
-        self._nudged = {key: at for key, at in self._nudged.items() if now - at < _BETWEEN_NUDGES}
+        keys = await self._incidents.claim_stalls(_BATCH, between=_BETWEEN_NUDGES)
         jobs = await engine.open_jobs(keys) if keys else []
-        late = [job for job in jobs if job.job_key not in self._nudged and (job.deadline is None or job.deadline < now)]
+        now = datetime.now(UTC)
+        late = [job for job in jobs if job.deadline is None or job.deadline < now]
         await self.service.for_each(late, _CONCURRENT_CALLS, self._nudge)
 
     async def _nudge(self, job: EngineJob) -> None:
-        self._nudged[job.job_key] = datetime.now(UTC)
         said = {"job_key": job.job_key, "instance_key": job.instance_key}
         try:
             await self._engine.fail(job.job_key, retries=job.retries, message="handed out again: no worker has it")
+        except InstanceSuspended:
+            await self._suspensions.park(job.job_key, job.instance_key)
+            return
         except (JobGone, JobNotActive) as error:
             _log.debug("left undone", extra={**said, "reason": str(error)})
             return

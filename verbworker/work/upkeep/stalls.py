@@ -98,8 +98,8 @@ class StallDetector:
             words = f"{so_far}; {_name_engine(version)} lost the instance and gave its key to another instance"
             return words, lost_remedy(version)
         if key is None:
-            words = f"the process that performed it has been silent since {_moment(still.since)}"
-            return words, "ask for it again under the same request key: it is then performed"
+            words = f"the process that ran it has not reported since {_moment(still.since)}"
+            return words, "start it again with the same request key: it then runs"
         if still.kind is StallKind.JOB:
             return await self._explain_job(still, key, version)
         if still.kind is StallKind.MESSAGE:
@@ -109,7 +109,7 @@ class StallDetector:
             )
             return words, stall_remedy(version, key)
         late = f"the retry of {still.what}" if still.kind is StallKind.BACKOFF else f"the timer at '{still.what}'"
-        words = f"{late} was due at {_moment(still.since)}, and {_name_engine(version)} has not come to it"
+        words = f"{late} was due at {_moment(still.since)}, and {_name_engine(version)} has not processed it"
         remedy = overdue_remedy(version, key)
         if still.kind is StallKind.BACKOFF and not isinstance(self._engine, SameDatabase):
             # A release restores the job's retries; over gRPC a person who knows the incident's key must resolve it.
@@ -128,10 +128,10 @@ class StallDetector:
             held = await self._stalls.in_engine(key)
             words = "; ".join(one.words for one in held) or "no job and no incident"
             remedy = (
-                "see to the incident" if any(one.is_incident for one in held) else "see that a worker serves the job"
+                "resolve the incident" if any(one.is_incident for one in held) else "check that a worker serves the job"
             )
             return (
-                f"{so_far}; the engine holds of the instance {key}: {words}",
+                f"{so_far}; in the engine, the instance {key} has {words}",
                 f"{remedy}, or cancel it: verbworker runbook cancel",
             )
         words = (

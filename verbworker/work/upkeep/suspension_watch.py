@@ -2,7 +2,8 @@
 
 Camunda 8.10 can suspend an instance. It hands out none of its jobs then and refuses every command for those that were
 handed out before. Nothing failed: a verdict stays in its frame and is sent by the relay, a failure is reported by the
-sweep. This service asks, for one refused job of each suspended instance, whether the engine accepts commands again.
+sweep. This service asks, for one refused job of each suspended instance, whether the engine accepts commands again. The
+decision of a native user task has no job: the relay that sends it finds out.
 """
 
 import logging
@@ -20,7 +21,7 @@ _CONCURRENT_CALLS = 8  # calls of the engine; more would only queue there
 
 
 class SuspensionWatch:
-    """Ends the waits of instances that were resumed. Any number may run concurrently."""
+    """Ends the waits of instances that were resumed. Of any number of workers one asks about an instance."""
 
     def __init__(
         self,
@@ -28,20 +29,25 @@ class SuspensionWatch:
         engine: Engine,
         *,
         timeout: timedelta = timedelta(seconds=60),
-        every: float = 5.0,
+        every: timedelta = timedelta(seconds=5),
     ) -> None:
         self._suspensions = suspensions
         self._engine = engine
         self._timeout_ms = int(timeout / timedelta(milliseconds=1))
-        self.service = PollLoop("suspensions", self.look, every=every)
+        self._every = every
+        self.service = PollLoop("suspensions", self.look, every=every.total_seconds())
 
     async def look(self) -> int:
-        """Ask about each suspended instance once; return 0, so that the next look is at the next tick."""
-        suspended = await self._suspensions.open(_BATCH)
+        """Ask about suspended instances that no worker asked about lately; return 0: the next look is at the next tick.
+
+        Half a period is lately: of two workers one asks, and a worker that runs alone asks at each tick.
+        """
+        suspended = await self._suspensions.due(_BATCH, unasked_for=self._every / 2)
         await self.service.for_each(suspended, _CONCURRENT_CALLS, self._ask)
         return 0
 
     async def _ask(self, one: Suspended) -> None:
+        assert one.job_key is not None, "only those with a job are due"
         try:
             # Accepted without a lease token, and an active job keeps its worker: this only asks.
             await self._engine.extend(one.job_key, self._timeout_ms)

@@ -19,9 +19,9 @@ from verbworker.errors import EngineError, InstanceSuspended, JobGone, JobNotAct
 from verbworker.job.frame import FrameStep, decide_swept, incident_of
 from verbworker.job.outcome import describe_failure
 from verbworker.retrying import spread
-from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
+from verbworker.stores.jobs.deliveries import Deliveries, ExpiredDelivery
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Doubtful, ExpiredLeases, SweptFrame
+from verbworker.stores.jobs.leases import ExpiredLeases, SweptFrame, UnconfirmedFrame
 from verbworker.work.jobs.lease_tokens import redeliver
 from verbworker.work.upkeep.reconciler import Reconciler
 
@@ -32,7 +32,7 @@ _BATCH = 100
 _CONCURRENT_REPORTS = 16  # calls of the engine; more would only queue there
 # More than any set of workers has in progress; beyond it the oldest leases come first.
 _MOST_OPEN = 10_000
-_ASK_EVERY_S = 60.0  # what it asks about stands still anyway
+_ASK_EVERY_S = 60.0  # what it asks about makes no progress anyway
 _ENGINE_AWAY = timedelta(seconds=5)  # long enough not to press an engine that restarts
 # The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
 _NOT_ACTIVE = timedelta(minutes=5)
@@ -173,10 +173,10 @@ class Sweep:
         A held job that a person released in the engine, and that was handed out but never claimed, is handed out again.
         """
         doubtful = await self._leases.ask(ended_every=_ENDED_EVERY, held_every=_HELD_EVERY, limit=_BATCH)
-        closed: list[Doubtful] = []
+        closed: list[UnconfirmedFrame] = []
         gone: set[UUID] = set()
 
-        async def ask(one: Doubtful) -> None:
+        async def ask(one: UnconfirmedFrame) -> None:
             # No command changes a job that is not active, and an active one keeps its worker: this only asks.
             answer = await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS))
             if answer is SweepAnswer.OK and one.engine_id == self._frames.engine_id:
@@ -195,7 +195,7 @@ class Sweep:
         return len(closed)
 
     async def _close(self, engine_id: str, job_key: int, epoch: int) -> None:
-        text = "the engine has no such job any more"
+        text = "the engine no longer has the job"
         if await self._frames.close(job_key, epoch, code="JobGone", message=text, engine_id=engine_id):
             _log.info("frame closed: the engine has no such job", extra={"engine_id": engine_id, "job_key": job_key})
 
@@ -205,7 +205,7 @@ class Sweep:
         lapsed = await self._deliveries.take(grace=self._leases.grace, limit=_BATCH)
         gone: set[UUID] = set()
 
-        async def settle(one: Lapsed) -> None:
+        async def settle(one: ExpiredDelivery) -> None:
             answer = await self._fail(one.job_key, max(one.retries, 1), f"given back: {_NOT_HEARD_OF}")
             metrics.SWEPT.labels(
                 one.type, FrameStep.CLAIM_AGAIN.value if answer is SweepAnswer.OK else answer.value

@@ -159,5 +159,5 @@ WaitEffect = TimerSet | Subscribed | WaitClosed
 Effect = JobEffect | WaitEffect | IncidentRaised | IncidentGone | Ended
 
 
-class NothingThere(LookupError):
+class TargetMissing(LookupError):
     """The job, wait or incident of a command does not exist: the command is late, repeated or wrong."""

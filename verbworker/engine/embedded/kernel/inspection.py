@@ -33,12 +33,17 @@ def active_elements(definition: Definition, state: State) -> list[ActiveElement]
     return found
 
 
-def open_incidents(state: State) -> list[EngineIncident]:
+def open_incidents(definition: Definition, state: State) -> list[EngineIncident]:
     """Return the incidents of an instance in memory, oldest first."""
+    process_id = definition.process_id
     return [
         EngineIncident(
-            *(one.key, state.instance_key, state.tokens[one.token].node, one.token, one.kind, one.message),
+            one.key,
+            state.instance_key,
+            state.tokens[one.token].node or process_id,
+            *(one.token, one.kind, one.message),
             job_key=one.job or None,
+            process_id=process_id,
         )
         for one in sorted(state.incidents.values(), key=lambda one: one.key)
     ]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from verbworker.engine.embedded.kernel import commands, conditions, joins, scopes
-from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
+from verbworker.engine.embedded.kernel.commands import Command, Effect, TargetMissing
 from verbworker.engine.embedded.kernel.definition import Action, Definition, MessageWait, Node, NodeListener, TimerWait
 from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenIncident, TokenWait
 from verbworker.engine.embedded.kernel.user_task_headers import resolve_headers
@@ -17,7 +17,7 @@ _MOST_MOVES = 10_000  # a loop of gateways would move for ever inside one transa
 
 
 def step(definition: Definition, state: State, command: Command, now: datetime) -> tuple[State, list[Effect]]:
-    """Return the state after a command, and its effects; raises `NothingThere` and leaves `state` unchanged."""
+    """Return the state after a command, and its effects; raises `TargetMissing` and leaves `state` unchanged."""
     run = _Run(definition, state.copy(), now)
     run.apply(command)
     return run.state, run.effects
@@ -35,7 +35,7 @@ class _Run:
 
     def apply(self, command: Command) -> None:
         if self.state.status is not InstanceStatus.ACTIVE:
-            raise NothingThere("the instance has ended")
+            raise TargetMissing("the instance has ended")
         match command:
             case commands.Begin(variables, start):
                 self._begin(variables, start)
@@ -56,7 +56,7 @@ class _Run:
                 self._fire(wait, variables)
             case commands.Resolve(incident):
                 self._resolve(incident)
-            case commands.Cancel():
+            case commands.Cancel():  # pragma: no branch  # there is no other command
                 self._cancel()
         self._drain()
 
@@ -65,7 +65,7 @@ class _Run:
         while self._moves:
             moves += 1
             if moves > _MOST_MOVES:
-                raise NothingThere("the model moves for ever without waiting for anything")
+                raise TargetMissing("the model moves for ever without waiting for anything")
             self._moves.popleft()()
 
     def _key(self) -> int:
@@ -97,7 +97,7 @@ class _Run:
     def _thrown(self, job: int, code: str, message: str) -> None:
         token = self._token_of_job(job)
         if token.phase is not Phase.ACTIVE:
-            raise NothingThere("a listener's job throws no error")
+            raise TargetMissing("a listener's job throws no error")
         if not self._catch(token, code):
             self.effects.append(commands.JobHeld(job))
             words = f"an error with the code '{code}' was thrown and nothing catches it: {message}"
@@ -106,7 +106,7 @@ class _Run:
     def _fire(self, key: int, variables: Mapping[str, Any]) -> None:
         wait = self.state.waits.get(key)
         if wait is None:
-            raise NothingThere("the wait is over")
+            raise TargetMissing("the wait is over")
         token, node = self.state.tokens[wait.token], self._nodes[wait.node]
         if node.id == token.node:
             self._close(wait)
@@ -119,7 +119,7 @@ class _Run:
     def _resolve(self, key: int) -> None:
         incident = self.state.incidents.pop(key, None)
         if incident is None:
-            raise NothingThere("there is no such incident")
+            raise TargetMissing("there is no such incident")
         self.effects.append(commands.IncidentGone(key))
         if incident.job:
             self.effects.append(commands.JobFreed(incident.job))
@@ -202,7 +202,7 @@ class _Run:
                     self._terminate(other)
                 joins.forget(self.state, token.parent)
                 self._leave(token)
-            case Action.COMPENSATE:
+            case Action.COMPENSATE:  # pragma: no branch  # there is no other action
                 self._undo(token, node)
 
     def _leave(self, token: Token, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
@@ -264,7 +264,7 @@ class _Run:
         match node.wait:
             case TimerWait():
                 self._set_timer(token, node, node.wait)
-            case MessageWait(name, variable):
+            case MessageWait(name, variable):  # pragma: no branch  # there is no other wait
                 key = conditions.correlation_key(variable, self._visible_for(token, node))
                 wait = TokenWait(self._key(), token.key, node.id, message=name, correlation_key=key)
                 self.state.waits[wait.key] = wait
@@ -359,7 +359,7 @@ class _Run:
     def _token_of_job(self, job: int) -> Token:
         token = self.state.jobs.get(job)
         if token is None:
-            raise NothingThere("there is no such job")
+            raise TargetMissing("there is no such job")
         return self.state.tokens[token]
 
     def _end_job(self, token: Token) -> None:

@@ -1,4 +1,4 @@
-"""The casebook: real processes on a real broker with every listener served, one job at a time, when a test says so."""
+"""Cases of real processes on a real broker with every listener served, one job at a time, when a test says so."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,11 +13,11 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from tests.support.eventually import eventually
-from tests.support.rig import PATIENCE_MS, Heard
+from tests.support.flags import flag_contract
+from tests.support.rig import TIMEOUT_MS, Heard
 from tests.support.rig import opened as opened_rig
-from tests.support.start_router import TENANT, asking, counter
+from tests.support.start_router import TENANT, asking, open_starts
 from verblint.contracts.contract import Argument, Flag, FlagType, Gate
-from verbworker.contract.flags import FlagContract
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -27,7 +27,7 @@ from verbworker.errors import JobGone
 from verbworker.job.frame import Frame
 from verbworker.job.job import Job
 from verbworker.model.weave import weave
-from verbworker.runbook.event import Entry, Event, Kind, Open
+from verbworker.runbook.event import Entry, Event, Kind, OpenToken
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
@@ -95,14 +95,14 @@ def case_registry(domain: str, message: str) -> Registry:
             messages={message: "corr_case"},
             gates={"review": Gate("review", "review", ("yes", "no"), "reviewer")},
             sub_verbs=(f"{domain}.first", f"{domain}.second"),
-            flag_contract=FlagContract.of([Flag("orch_first", FlagType.BOOLEAN, False)]),
+            flag_contract=flag_contract(Flag("orch_first", FlagType.BOOLEAN, False)),
         )
     )
 
 
 @dataclass(slots=True)
 class CaseSetup:
-    """One database, one broker, and a desk for every type of job."""
+    """One database, one broker, and a handler for every type of job."""
 
     domain: str
     message: str
@@ -155,12 +155,12 @@ class CaseSetup:
 
     # ---- jobs ------------------------------------------------------------------------------------------------------
 
-    async def take(self, kind: str, *, timeout_ms: int = 60_000, wait_ms: int = PATIENCE_MS) -> Job:
+    async def take(self, kind: str, *, timeout_ms: int = 60_000, wait_ms: int = TIMEOUT_MS) -> Job:
         """One job of this type; there must come one."""
         kind = kind if kind in self.handlers else f"{self.domain}.{kind}"
-        desk = self.handlers.get(kind)
+        handler = self.handlers.get(kind)
         names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
-        ask = Ask(kind, "casebook", timeout_ms, desk.variables if desk else names)
+        ask = Ask(kind, "case_setup", timeout_ms, handler.variables if handler else names)
         for _ in range(_MOST_OF_OTHERS):
             jobs = await self.engine.activate(ask, 1, wait_ms)
             assert jobs, f"no job of {kind} came"
@@ -177,7 +177,7 @@ class CaseSetup:
     async def has(self, kind: str) -> bool:
         """Whether a job of this type is there now."""
         kind = kind if kind in self.handlers else f"{self.domain}.{kind}"
-        found = await self.engine.activate(Ask(kind, "casebook", 1000, ()), _MOST_OF_OTHERS, -1)
+        found = await self.engine.activate(Ask(kind, "case_setup", 1000, ()), _MOST_OF_OTHERS, -1)
         return any(self._is_ours(job) for job in found)
 
     async def serve(self, *kinds: str) -> Job:
@@ -189,8 +189,8 @@ class CaseSetup:
 
     async def deliver(self, job: Job) -> None:
         """Serve a delivery, perhaps once more."""
-        desk = self.handlers.get(job.type)
-        await (desk.serve(job) if desk is not None else self.executor.execute(job))
+        handler = self.handlers.get(job.type)
+        await (handler.serve(job) if handler is not None else self.executor.execute(job))
 
     # ---- messages --------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class CaseSetup:
         """The names of what happened."""
         return [event.kind.value for event in await self.events(entry_id)]
 
-    async def waits(self, entry_id: UUID) -> list[Open]:
+    async def waits(self, entry_id: UUID) -> list[OpenToken]:
         """What an entry waits for."""
         return await self.runbook.waits(entry_id)
 
@@ -288,37 +288,37 @@ class CaseSetup:
         )
 
 
-async def _end(book: CaseSetup, entry_id: UUID) -> None:
-    carrier = await Instances(book.database).of_entry(entry_id)
+async def _end(setup: CaseSetup, entry_id: UUID) -> None:
+    carrier = await Instances(setup.database).of_entry(entry_id)
     if carrier is not None and carrier.instance_key is not None:
         with suppress(JobGone):
-            await book.engine.cancel(carrier.instance_key)
+            await setup.engine.cancel(carrier.instance_key)
 
 
 @asynccontextmanager
-async def casebook(
+async def case_setup(
     dsn: str, address: str, domain: str, registry: Registry | None = None, *, rest_url: str | None = None
 ) -> AsyncIterator[CaseSetup]:
-    """A casebook on a migrated database and a running broker; what it leaves in the engine is cancelled."""
+    """Cases on a migrated database and a running broker; what it leaves in the engine is cancelled."""
     message = f"{domain}-letter"
     known = registry or case_registry(domain, message)
     async with (
         opened_rig(dsn, address, known, rest_url=rest_url) as rig,
-        counter(rig.database, known, rig.engine) as desk,
+        open_starts(rig.database, known, rig.engine) as handler,
     ):
         engine, database = rig.engine, rig.database
-        identity = InstanceIdentity(Instances(database), engine, desk.dispatches)
+        identity = InstanceIdentity(Instances(database), engine, handler.dispatches)
         listener_jobs = ListenerJobs(database, engine, identity)
         deployments = Deployments(database, engine_id=engine.engine_id)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
-        cancelling = Cancellation(database, desk.dispatches, engine)
+        cancelling = Cancellation(database, handler.dispatches, engine)
         handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, listener_jobs).handlers()
         handlers += [Completion(known, database, listener_jobs, cancelling), GateJobs(known, engine, database)]
         handlers += UserTaskJobs(known, engine, database, listener_jobs, identity=identity).handlers()
         threads = ThreadPoolExecutor(2)
         databases, verb_run = Databases(database, database), VerbRun(threads)
         executor = Executor(known, engine, rig.frames, databases, rig.leases, verb_run, identity=identity)
-        book = CaseSetup(
+        setup = CaseSetup(
             domain=domain,
             message=message,
             registry=known,
@@ -327,9 +327,9 @@ async def casebook(
             frames=rig.frames,
             leases=rig.leases,
             executor=executor,
-            router=desk.router,
-            dispatcher=desk.dispatcher,
-            dispatches=desk.dispatches,
+            router=handler.router,
+            dispatcher=handler.dispatcher,
+            dispatches=handler.dispatches,
             deployments=deployments,
             inbox=inbox,
             message_delivery=MessageDelivery(known, inbox, DeadLetters(database), engine),
@@ -339,29 +339,29 @@ async def casebook(
             handlers={served.type: served for served in handlers},
         )
         try:
-            yield book
+            yield setup
         finally:
-            for entry_id in book.entries:
-                await _end(book, entry_id)
+            for entry_id in setup.entries:
+                await _end(setup, entry_id)
             threads.shutdown(wait=False)
 
 
 @asynccontextmanager
-async def working(book: CaseSetup) -> AsyncIterator[None]:
-    """A worker with every desk at work; in the end it drains."""
-    frames, engine, stop = book.frames, book.engine, asyncio.Event()
+async def working(setup: CaseSetup) -> AsyncIterator[None]:
+    """A worker with every handler at work; in the end it drains."""
+    frames, engine, stop = setup.frames, setup.engine, asyncio.Event()
     relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
-    pace = Pace(name="casebook", poll_wait=timedelta(seconds=1))
+    pace = Pace(name="case_setup", poll_wait=timedelta(seconds=1))
     worker = Worker(
-        book.registry,
+        setup.registry,
         engine,
         frames,
-        book.executor,
-        book.leases,
+        setup.executor,
+        setup.leases,
         relay,
         reaper,
         pace,
-        handlers=list(book.handlers.values()),
+        handlers=list(setup.handlers.values()),
     )
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.run(stop))

@@ -1,4 +1,4 @@
-"""The crew: worker processes that a test starts, kills, freezes and asks to leave, each by its own pid."""
+"""Worker processes that a test starts, kills, freezes and asks to leave, each by its own pid."""
 
 import asyncio
 import http.client
@@ -18,7 +18,7 @@ NAIVE = (sys.executable, "-m", "tests.chaos.naive")
 _NO_ANSWER = (OSError, http.client.HTTPException)
 _SIGNS = (" bug", " unexpected error", "never awaited", "never retrieved")
 _LOOK = 0.1
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _WORKING = " working health="
 """What a worker logs when it begins to take jobs, as text."""
 
@@ -39,8 +39,8 @@ class Death:
 
 
 @dataclass(slots=True)
-class Hand:
-    """One place of the crew: the process that holds it now, and what is being done to it."""
+class WorkerPlace:
+    """One place of the group: the process that holds it now, and what is being done to it."""
 
     name: str
     log: Path
@@ -62,7 +62,7 @@ class Hand:
         return self.child is not None and self.child.code() is None
 
 
-class Crew:
+class WorkerGroup:
     """Some workers of one kind. Whoever ends without being asked is remembered, and replaced while supervised."""
 
     def __init__(
@@ -70,83 +70,83 @@ class Crew:
     ) -> None:
         self._command = list(command)
         self._environment = {**_outside(), **environment}
-        self.hands = [
-            Hand(f"worker-{number}", directory / f"worker-{number}.log", port)
+        self.places = [
+            WorkerPlace(f"worker-{number}", directory / f"worker-{number}.log", port)
             for number, port in enumerate(free_ports(size), 1)
         ]
         self.deaths: list[Death] = []
 
-    def start(self, hand: Hand, **environment: str) -> None:
+    def start(self, place: WorkerPlace, **environment: str) -> None:
         """Start the process of one place, with a few settings of its own."""
-        hand.read_from = len(_read(hand.log))
-        own = {"VERBWORKER_WORKER_NAME": hand.name, "VERBWORKER_HTTP_PORT": str(hand.port)}
-        hand.child = spawn(
+        place.read_from = len(_read(place.log))
+        own = {"VERBWORKER_WORKER_NAME": place.name, "VERBWORKER_HTTP_PORT": str(place.port)}
+        place.child = spawn(
             self._command,
-            log=hand.log,
+            log=place.log,
             environment={**self._environment, **own, **environment},
             directory=Path.cwd(),
         )
-        hand.boots += 1
+        place.boots += 1
 
     def start_all(self) -> None:
         """Start every place."""
-        for hand in self.hands:
-            self.start(hand)
+        for place in self.places:
+            self.start(place)
 
     def end_all(self) -> None:
         """End every process that is left, whatever state it is in."""
-        for hand in self.hands:
-            if hand.child is not None:
-                hand.child.end(signal.SIGKILL)
-                hand.child = None
+        for place in self.places:
+            if place.child is not None:
+                place.child.end(signal.SIGKILL)
+                place.child = None
 
-    def kill(self, hand: Hand) -> int:
+    def kill(self, place: WorkerPlace) -> int:
         """kill -9, and the pid it hit."""
-        pid = hand.pid
-        assert hand.child is not None
-        hand.child.end(signal.SIGKILL)
-        hand.child = None
+        pid = place.pid
+        assert place.child is not None
+        place.child.end(signal.SIGKILL)
+        place.child = None
         return pid
 
-    async def freeze(self, hand: Hand, seconds: float) -> None:
+    async def freeze(self, place: WorkerPlace, seconds: float) -> None:
         """SIGSTOP for that long, then SIGCONT. Nothing else is done to this place in between."""
-        hand.is_spared = True
+        place.is_spared = True
         try:
-            os.kill(hand.pid, signal.SIGSTOP)
+            os.kill(place.pid, signal.SIGSTOP)
             await asyncio.sleep(seconds)
-            if hand.is_running():
-                os.kill(hand.pid, signal.SIGCONT)
+            if place.is_running():
+                os.kill(place.pid, signal.SIGCONT)
         finally:
-            hand.is_spared = False
+            place.is_spared = False
 
-    async def dismiss(self, hand: Hand, patience: float = _PATIENCE) -> int:
+    async def dismiss(self, place: WorkerPlace, timeout: float = _TIMEOUT) -> int:
         """SIGTERM, and the exit code once the worker has drained."""
-        assert hand.child is not None
-        child, hand.child = hand.child, None
-        return await asyncio.to_thread(child.end, signal.SIGTERM, patience)
+        assert place.child is not None
+        child, place.child = place.child, None
+        return await asyncio.to_thread(child.end, signal.SIGTERM, timeout)
 
-    async def died(self, hand: Hand) -> int:
+    async def died(self, place: WorkerPlace) -> int:
         """Wait until a worker has ended by itself and return its exit code."""
-        assert hand.child is not None
-        child, hand.child = hand.child, None
-        return await asyncio.to_thread(child.wait, _PATIENCE)
+        assert place.child is not None
+        child, place.child = place.child, None
+        return await asyncio.to_thread(child.wait, _TIMEOUT)
 
-    async def ready(self, hand: Hand) -> None:
+    async def ready(self, place: WorkerPlace) -> None:
         """Return when a worker takes jobs."""
-        async with asyncio.timeout(_PATIENCE):
-            while await self.probe(hand, "/ready") != 200:
-                assert hand.is_running(), f"{hand.name} ended: {last_words(hand.log)}"
+        async with asyncio.timeout(_TIMEOUT):
+            while await self.probe(place, "/ready") != 200:
+                assert place.is_running(), f"{place.name} ended: {last_words(place.log)}"
                 await asyncio.sleep(_LOOK)
 
     async def all_ready(self) -> None:
         """Return when every worker takes jobs."""
-        for hand in self.hands:
-            await self.ready(hand)
+        for place in self.places:
+            await self.ready(place)
 
-    async def probe(self, hand: Hand, path: str) -> int | None:
+    async def probe(self, place: WorkerPlace, path: str) -> int | None:
         """What a worker answers to a probe: a status, or None when it does not answer."""
         try:
-            status, _ = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{hand.port}", path, None, 5.0)
+            status, _ = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{place.port}", path, None, 5.0)
         except _NO_ANSWER:
             return None
         return status
@@ -154,48 +154,51 @@ class Crew:
     async def supervise(self) -> None:
         """Replace who died, until cancelled. A place that a test emptied on purpose stays empty."""
         while True:
-            for hand in self.hands:
-                code = None if hand.child is None else hand.child.code()
-                if hand.child is not None and code is not None:
-                    was_working = _WORKING in _read(hand.log)[hand.read_from :]
-                    self.deaths.append(Death(hand.name, code, last_words(hand.log), was_working))
-                    hand.child.end()
-                    self.start(hand)
+            for place in self.places:
+                code = None if place.child is None else place.child.code()
+                if place.child is not None and code is not None:
+                    was_working = _WORKING in _read(place.log)[place.read_from :]
+                    self.deaths.append(Death(place.name, code, last_words(place.log), was_working))
+                    place.child.end()
+                    self.start(place)
             await asyncio.sleep(_LOOK)
 
     async def count(self) -> None:
         """Read everybody's metrics every second until cancelled; a boot's last reading outlives it."""
         while True:
-            for hand in self.hands:
-                await self.read_metrics(hand)
+            for place in self.places:
+                await self.read_metrics(place)
             await asyncio.sleep(1.0)
 
-    async def read_metrics(self, hand: Hand) -> dict[str, float]:
+    async def read_metrics(self, place: WorkerPlace) -> dict[str, float]:
         """One worker's metrics as they are now, by name with labels; empty while it does not answer."""
-        if hand.is_spared or not hand.is_running():
+        if place.is_spared or not place.is_running():
             return {}
         try:
-            _, text = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{hand.port}", "/metrics", None, 2.0)
+            _, text = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{place.port}", "/metrics", None, 2.0)
         except _NO_ANSWER:
             return {}
         found = dict(_samples(str(text)))
-        hand.counters.update({(hand.boots, name): value for name, value in found.items()})
+        place.counters.update({(place.boots, name): value for name, value in found.items()})
         return found
 
     def worked(self) -> int:
         """How many boots came as far as taking jobs."""
-        return sum(_read(hand.log).count(_WORKING) for hand in self.hands)
+        return sum(_read(place.log).count(_WORKING) for place in self.places)
 
     def total(self, prefix: str) -> float:
         """The sum of a counter over every boot, as far as it was read."""
         return sum(
-            value for hand in self.hands for (_, name), value in hand.counters.items() if name.startswith(prefix)
+            value for place in self.places for (_, name), value in place.counters.items() if name.startswith(prefix)
         )
 
     def bugs(self) -> list[str]:
         """What the workers themselves called a bug, and what Python found forgotten in them."""
         return [
-            line for hand in self.hands for line in _read(hand.log).splitlines() if any(sign in line for sign in _SIGNS)
+            line
+            for place in self.places
+            for line in _read(place.log).splitlines()
+            if any(sign in line for sign in _SIGNS)
         ]
 
 

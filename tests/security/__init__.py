@@ -1,0 +1,1 @@
+"""Attacks on the product, each of which must be held off."""

@@ -1,0 +1,35 @@
+"""Text from people: what can be stored and read."""
+
+import pytest
+
+from verbworker.contract.text import is_storable, require_text
+from verbworker.errors import InvocationInvalid
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (" \n", "the reason is empty"),
+        ("x" * 11, "the reason is longer than 10 characters"),
+        ("a\x00b", "the reason holds characters that cannot be kept"),
+        ("\ud800", "the reason holds characters that cannot be kept"),
+    ],
+)
+def test_a_text_that_cannot_be_kept_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvocationInvalid, match=words):
+        require_text("the reason", text, 10)
+
+
+def test_a_text_may_be_left_empty_where_that_is_allowed() -> None:
+    require_text("the reason", "", 10, empty=True)
+    require_text("the reason", "fine", 10)
+
+
+@pytest.mark.parametrize("value", ["ok", 7, None, {"a": ["b", ("c",)]}])
+def test_a_value_of_storable_texts_is_storable(value: object) -> None:
+    assert is_storable(value)
+
+
+@pytest.mark.parametrize("value", ["\x00", {"\x00": 1}, {"a": "\x00"}, [{"a": ("\udfff",)}]])
+def test_one_text_that_cannot_be_stored_is_enough(value: object) -> None:
+    assert not is_storable(value)
