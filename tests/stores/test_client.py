@@ -132,6 +132,8 @@ async def test_a_direct_verb_has_ended_on_return(dsn: str) -> None:
         (VERB, {"name": float("nan")}, "name"),
         (VERB, {"name": "a\x00b"}, "cannot be kept"),
         ("(", None, "character"),
+        (VERB, "name", "a mapping of its arguments, not by str and str"),
+        (5, {}, "not by int and dict"),
     ],
 )
 async def test_what_cannot_be_started_leaves_nothing(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pyzeebe_app import hello
+from tests.pyzeebe_app import hello, orders
 from tests.support.databases import execute, plain, value
 from tests.support.eventually import eventually
 from tests.support.ledger import TABLE, Account, Provider, ledger_registry
@@ -78,6 +78,21 @@ async def test_hello_world_runs_on_the_embedded_engine(dsn: str) -> None:
 
     assert variables["greeting"] == "Hello, Ada!"
     assert variables["letter"] == await value(dsn, "SELECT idempotency_key FROM verbworker.job_frame")
+
+
+async def test_the_whole_pyzeebe_application_runs_on_the_embedded_engine(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ledger.jsonl").touch()
+    monkeypatch.setenv(orders.LEDGER, str(tmp_path / "ledger.jsonl"))
+    order = {"order_id": "o-1", "amount": 100, "country": "DE", "customer": {"email": "a@b.example"}}
+    async with worked(dsn, orders.registry, orders=Path(orders.__file__).with_name("orders.bpmn").read_bytes()) as site:
+        done = await site.ended(await site.start("orders", **order))
+        rejected = await site.ended(await site.start("orders", **{**order, "amount": -5}))
+
+    assert (done["price"], done["tracking_number"], "tracking" in done) == (119.0, "dhl-o-1", False)
+    assert "email" not in done, "the input of one task is not the process's"
+    assert (rejected["refunded"], rejected["reason"]) == (-5, "rejected")
 
 
 async def test_plain_tasks_and_verbs_share_a_worker(dsn: str) -> None:

@@ -189,7 +189,7 @@ def moment(at: datetime) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         return json.dumps(value, default=_plain, ensure_ascii=False).translate(_CONTROL)
-    return "" if value is None else str(value).translate(_CONTROL)
+    return "" if value is None else _plain(value).translate(_CONTROL)
 
 
 def _plain(value: object) -> str:

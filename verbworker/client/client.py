@@ -153,7 +153,7 @@ class Client:
         router = self.resources.router
         await self.resources.require_engine()
         caller = Caller(self.tenant, by or self.by, request_key, provenance, traceparent)
-        asked = {} if args is None and not verb.lstrip().startswith("(") else args
+        asked = {} if args is None and not str(verb).lstrip().startswith("(") else args
         entry = await router.invoke(verb, asked, caller=caller)
         return EntryHandle(self, entry.entry_id)
 

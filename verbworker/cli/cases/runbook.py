@@ -94,7 +94,8 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
-    say(f"{found.sentence}: {found.status_words}, {found.progress}")
+    # An ended entry's progress repeats its status.
+    say(f"{found.sentence}: {found.status_words}, {found.progress.removesuffix(f', {found.status}')}")
     entry = found.model_dump(include=set(EntryRecord.model_fields))
     facts = [(name, value) for name, value in entry.items() if value not in (None, {})]
     facts += [("waits for", f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})") for wait in found.waits]

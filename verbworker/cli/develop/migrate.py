@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from verbworker.app.output import print_json, say
+from verbworker.app.output import complain, print_json, say
 from verbworker.cli.shared_options import Json, OptionalApp, Paths
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def report(paths: Paths, app: OptionalApp = None, as_json: Json = False) -> None
         print_json({"models": [one.as_json() for one in reports], "counts": dict(counts), "total": total})
     else:
         _show(reports)
+        if registry is None and total:
+            complain("without --app nothing is known of verbs, so tasks that are verbs already are counted, too")
     raise typer.Exit(int(total > 0))
 
 

@@ -91,6 +91,9 @@ class Router:
         On return a direct verb has ended and a workflow verb is in progress; a blocking one is awaited for up to
         `timeout`. Raises `InvocationInvalid` or `RequestConflict` before anything happens.
         """
+        if not isinstance(what, str) or not isinstance(args, Mapping | None):
+            given = f"{type(what).__name__} and {type(args).__name__}"
+            raise InvocationInvalid(f"a verb is asked for by its name and a mapping of its arguments, not by {given}")
         asked = parse(what) if args is None else Invocation(what, args)
         verb = self._registry.find(asked.verb)
         if verb is not None and self._registry.is_internal(verb.name):
