@@ -18,6 +18,7 @@ from tests.support.embedded_service import LETTER, TENANT, VERB, Workshop, works
 from tests.support.entries import INSTANCE_KEY, StoredEntry
 from tests.support.frames import ENGINE
 from verbworker.engine.protocol import EngineIncident
+from verbworker.runbook.event import Wait
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.database import Database
 
@@ -299,6 +300,28 @@ async def test_incidents_are_read_and_resolved_by_their_id(dsn: str, server: Api
         assert problem(await eve.post(f"{path}/resolution", json=resolve))[0] == 404
         assert problem(await board.post(f"{path}/resolution", json=resolve))[0] == 403
         assert (await board.get(path)).status_code == 200
+
+
+async def test_a_gate_is_claimed_and_released_and_another_person_is_told_who_has_it(
+    dsn: str, server: ApiServer, ann: httpx.AsyncClient
+) -> None:
+    async with Database(dsn, size=2) as database:
+        book = await StoredEntry.open(database, tenant_id=TENANT)
+        await book.start()
+        await book.park(book.token(7, Wait.HUMAN_GATE, gate="review", job_key=5, tenant_id=TENANT))
+        path = f"/v1/gates/{book.entry_id}"
+        claimed = await ann.post(f"{path}/claim", json={})
+        async with server.caller(READ_KEY) as board, server.caller(OTHER_KEY) as eve:
+            assert problem(await board.post(f"{path}/claim", json={}))[0] == 403
+            assert problem(await eve.post(f"{path}/claim", json={}))[0] == 404
+        await database.execute("UPDATE verbworker.parked_token SET claimed_by = 'bob'")
+        refused = await ann.post(f"{path}/claim", json={"gate": "review"})
+        released = await ann.post(f"{path}/release", json={})
+
+    assert (claimed.status_code, claimed.json()["claimed_by"], claimed.json()["is_mirrored"]) == (200, "ann", True)
+    assert problem(refused)[0] == 409
+    assert "is claimed by bob" in refused.text
+    assert (released.status_code, released.json()["claimed_by"]) == (200, None)
 
 
 async def test_an_entry_is_cancelled_once(ann: httpx.AsyncClient) -> None:

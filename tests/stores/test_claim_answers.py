@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from tests.support.command import Said, verbworker
 from tests.support.entries import StoredEntry
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
@@ -209,3 +211,34 @@ async def test_a_claim_that_is_released_while_it_is_sent_ends_released_on_both_s
     assert sent == [ASSIGN, f"DELETE /v2/user-tasks/{TASK}/assignee"]
     (gate,) = await GateStore(database).gates("default")
     assert (gate.claimed_by, gate.engine_assignee) == (None, None)
+
+
+# ---- the command line -----------------------------------------------------------------------------------------------
+
+
+async def type_in(dsn: str, folder: Path, *words: str) -> Said:
+    engine = {"VERBWORKER_ENGINE": "zeebe", "VERBWORKER_ENGINE_ID": ENGINE}
+    return await asyncio.to_thread(lambda: verbworker(*words, directory=folder, dsn=dsn, **engine))
+
+
+async def test_the_command_exits_with_the_engines_answer(
+    dsn: str, database: Database, engine: ZeebeEngine, cluster: RecordedCluster, book: StoredEntry, tmp_path: Path
+) -> None:
+    where = str(book.entry_id)
+    async with worker(database, engine):
+        taken = await type_in(dsn, tmp_path, "gates", "claim", where, "--by", "bob", "--wait", "30")
+        released = await type_in(dsn, tmp_path, "gates", "release", where, "--by", "bob", "--wait", "30")
+        refused = await type_in(dsn, tmp_path, "gates", "claim", where, "--by", "bob", "--wait", "30")
+        cluster.refusal = problem(503, "UNAVAILABLE", "the partition has no leader")
+        later = await type_in(dsn, tmp_path, "gates", "claim", where, "--by", "bob", "--wait", "30")
+
+    assert (taken.code, taken.out) == (0, f"bob claimed review of entry {where}; the engine's task list shows it\n")
+    assert (released.code, released.out) == (
+        0,
+        f"review of entry {where} is released; the engine's task list shows it\n",
+    )
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.sentence().endswith("because another person has it there; release it there first")
+    assert later.code == 0
+    assert "does not have it yet; a worker sends it again: " in later.out
+    assert "the partition has no leader" in later.out
