@@ -14,13 +14,3 @@ ALTER TABLE verbworker.deployment_request
   ADD COLUMN steps integer,
   ADD COLUMN requested_by text,
   ADD COLUMN terms_digest text REFERENCES verbworker.process_terms (digest);
-
--- What the engine confirmed is never changed; only an assumption may be replaced.
-CREATE FUNCTION verbworker.keep_confirmed_deployment() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'the deployment of definition % is confirmed and cannot be changed', OLD.definition_key;
-END
-$$;
-
-CREATE TRIGGER keep_confirmed_deployment BEFORE UPDATE ON verbworker.process_deployment
-FOR EACH ROW WHEN (NOT OLD.is_assumed) EXECUTE FUNCTION verbworker.keep_confirmed_deployment();

@@ -45,7 +45,7 @@ async def test_a_worker_waits_for_its_database_and_then_works(shop: Shop, dsn: s
 
     assert told["checks"]["database"].startswith("it does not answer")
     assert (alive, code) == (200, 0)
-    assert "Postgres does not answer; work goes on when it does" in worker.log.read_text()
+    assert "Postgres does not answer; work continues when it does" in worker.log.read_text()
     assert "Postgres answers again" in worker.log.read_text()
 
 

@@ -54,6 +54,7 @@ def test_a_dry_run_shows_every_rule_and_drops_nothing(dsn: str, cases: list[str]
         "worker_boot": "90d",
         "payload": "7d",
         "inbox_message": "30d",
+        "plain_incident": "90d",
         "dead_letter": "90d",
         "runbook_entry": "365d",
     }

@@ -127,7 +127,7 @@ async def test_a_claim_is_mirrored_and_another_persons_task_is_not_taken(setup: 
     assert (await gate_of(setup, entry_id)).claimed_by is None
     (*_, released) = await setup.events(entry_id)
     assert released.detail["by"] == "the task list"
-    assert "assigned to another person" in released.detail["reason"]
+    assert "another person has it" in released.detail["reason"]
 
 
 @pytest.mark.req("X-42")

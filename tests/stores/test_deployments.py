@@ -12,7 +12,7 @@ from verbworker.engine.protocol import Deployed
 from verbworker.errors import StoreError
 from verbworker.model.weave import Woven
 from verbworker.stores.database import Database
-from verbworker.stores.deployments import Definition, Deployments
+from verbworker.stores.deployments import Deployments
 
 AUTHORED = sha256(b"as authored").digest()
 
@@ -111,14 +111,6 @@ async def test_a_hash_that_is_no_hash_is_refused(deployments: Deployments) -> No
 
 async def test_bytes_cannot_be_changed_behind_their_hash(deployments: Deployments, dsn: str) -> None:
     await keep(deployments, deployed(7, 3), model())
-
-    with pytest.raises(Exception, match="the deployment of definition 7 is confirmed and cannot be changed"):
-        await execute(dsn, "UPDATE verbworker.process_deployment SET woven = 'other'")
-
-
-async def test_an_assumption_cannot_have_bytes_behind_its_hash(deployments: Deployments, dsn: str) -> None:
-    await deployments.request(model(), resource="case.bpmn", authored_sha256=b"1" * 32, by="ann")
-    assert await deployments.assume(Definition(7, model().process_id, 3))
 
     with pytest.raises(Exception, match="process_deployment_check"):
         await execute(dsn, "UPDATE verbworker.process_deployment SET woven = 'other'")

@@ -278,7 +278,7 @@ async def test_a_job_goes_to_those_who_ask_for_its_tenant(engine: EmbeddedEngine
 async def test_an_element_outside_the_set_is_refused_by_its_id_and_line(engine: EmbeddedEngine) -> None:
     drawing = Drawing().start().end().flow("begin", "calc", "end")
     drawing.parts.append('<bpmn:scriptTask id="calc"/>')
-    with pytest.raises(CommandInvalid, match=r"p\.bpmn:\d+: scriptTask 'calc' is a script; make it a service task"):
+    with pytest.raises(CommandInvalid, match=r"p\.bpmn:\d+: scriptTask 'calc' is a script, .*; make it a service"):
         await deploy(engine, drawing)
 
     with pytest.raises(CommandInvalid, match="none found"):
