@@ -222,9 +222,9 @@ async def type_in(dsn: str, folder: Path, *words: str) -> Said:
 
 
 async def test_the_command_exits_with_the_engines_answer(
-    dsn: str, database: Database, engine: ZeebeEngine, cluster: RecordedCluster, book: StoredEntry, tmp_path: Path
+    dsn: str, database: Database, engine: ZeebeEngine, cluster: RecordedCluster, stored: StoredEntry, tmp_path: Path
 ) -> None:
-    where = str(book.entry_id)
+    where = str(stored.entry_id)
     async with worker(database, engine):
         taken = await type_in(dsn, tmp_path, "gates", "claim", where, "--by", "bob", "--wait", "30")
         released = await type_in(dsn, tmp_path, "gates", "release", where, "--by", "bob", "--wait", "30")
