@@ -30,7 +30,8 @@ SERVICES = ("worker", "dev", "console", "ingress")
 # Commands of the reader's own that go on until they are ended, and the port where each is up.
 OWN_SERVICES = {"python assessor.py": 8099, "python -m uvicorn service:app --port 8010": 8010}
 # The answer that the text expects of these is no.
-SAYS_NO = ("verbworker migrate report",)
+# All pages share one database: doctor finds what another page deployed and this application does not serve.
+SAYS_NO = ("verbworker migrate report", "verbworker doctor --app")
 # What a session of dev looks at.
 WATCHED = ("verbs", "processes", "pyproject.toml")
 PAPERS = {"documents": [{"kind": kind, "reference": f"store://{kind}"} for kind in ("passport", "register-extract")]}
