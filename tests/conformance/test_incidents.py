@@ -1,6 +1,7 @@
 """Incidents and waits on every engine: by its own state, by search, or refused where it cannot know."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -8,12 +9,14 @@ from tests.support.drawing import Drawing
 from tests.support.engine_cases import without_a_way
 from tests.support.engines import Gateway
 from tests.support.zeebe import Broker
+from tests.support.zeebe_engine import zeebe
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Resource, Searchable, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone, NotOffered
 
+ON = ("zeebe", "zeebe-rest")
 _KEYS = 60  # gRPC gives no key of an incident; it is one of the next
 
 
@@ -28,19 +31,19 @@ async def test_a_broker_without_search_offers_none_by_any_of_its_searches(broker
                 await search
 
 
-@pytest.mark.zeebe
-async def test_an_incident_without_a_job_is_resolved_by_its_key(broker: Gateway) -> None:
+async def test_an_incident_without_a_job_is_resolved_by_its_key(gateway: Gateway, unique: Callable[[str], str]) -> None:
     drawing = without_a_way()
-    drawing.process = "incident-without-a-job"
+    drawing.process = unique("incident")
+    decide = unique("incident.decide")
     model = (
         drawing.xml()
-        .replace(b'type="decide"', b'type="incident.decide"')
+        .replace(b'type="decide"', f'type="{decide}"'.encode())
         .replace(b'type="left"', b'type="incident.left"')
     )
-    async with ZeebeEngine(GatewayAddress(broker.address), engine_id="x") as engine:
+    async with zeebe(gateway.address) as engine:
         await engine.deploy([Resource("p.bpmn", model)])
         await engine.start(Start(drawing.process, {}))
-        (job,) = await engine.activate(Ask("incident.decide", "tests", 60_000, ()), 1, 10_000)
+        (job,) = await engine.activate(Ask(decide, "tests", 60_000, ()), 1, 10_000)
         await engine.complete(job.key, {"orch_way": False})
         await asyncio.sleep(0.5)  # the incident is raised after the answer
         for key in range(job.key + 1, job.key + _KEYS):

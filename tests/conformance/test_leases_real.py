@@ -7,11 +7,11 @@ from contextlib import aclosing
 
 import pytest
 
+from tests.support.connections import connection_to
 from tests.support.engines import GATEWAYS, Gateway
 from tests.support.zeebe_engine import Bench
 from tests.support.zeebe_models import caught_error, sequence
 from verbworker.engine.protocol import Start
-from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
 from verbworker.work.jobs.lease_tokens import redeliver
@@ -21,7 +21,7 @@ ON = GATEWAYS
 
 @pytest.fixture
 async def bench(gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
-    async with ZeebeEngine(GatewayAddress(gateway.address), engine_id="test", leases=True) as engine:
+    async with ZeebeEngine(connection_to(gateway.address), engine_id="test", leases=True) as engine:
         yield Bench(engine, unique("case"), unique("kyc.check"))
 
 

@@ -51,6 +51,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (413, None, JOB, CommandInvalid),
     (503, {"title": "RESOURCE_EXHAUSTED", "detail": "message exceeds maximum size"}, JOB, CommandInvalid),
     (500, {"title": "INTERNAL", "detail": "code 'EXCEEDED_BATCH_RECORD_SIZE'"}, JOB, CommandInvalid),
+    (500, {"title": "MALFORMED_REQUEST", "detail": "size is above configured maxMessageSize"}, JOB, CommandInvalid),
     (415, {"title": "Unsupported Media Type"}, JOB, CommandInvalid),
     (429, {"title": "RESOURCE_EXHAUSTED", "detail": "too many"}, "/process-instances", Backpressure),
     (503, {"title": "RESOURCE_EXHAUSTED", "detail": "too many"}, "/process-instances", Backpressure),

@@ -68,6 +68,12 @@ ROWS: list[tuple[StatusCode, str, Rpc, type[EngineError]]] = [
     ),
     (StatusCode.UNKNOWN, "rejected with code 'EXCEEDED_BATCH_RECORD_SIZE': ", "CompleteJob", CommandInvalid),
     (StatusCode.INTERNAL, "rejected with code 'EXCEEDED_BATCH_RECORD_SIZE': ", "CompleteJob", CommandInvalid),
+    (
+        StatusCode.INTERNAL,
+        "code: MALFORMED_REQUEST, message: Request size is above configured maxMessageSize.",
+        "CompleteJob",
+        CommandInvalid,
+    ),
     (StatusCode.UNKNOWN, "Stream removed", "CompleteJob", EngineUnavailable),
     (StatusCode.UNAVAILABLE, "failed to connect to all addresses", "CompleteJob", EngineUnavailable),
     (StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", "CompleteJob", EngineUnavailable),
