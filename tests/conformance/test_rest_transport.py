@@ -215,6 +215,34 @@ async def test_an_answer_of_another_form_is_no_answer(body: object) -> None:
                     await COMMANDS[command](engine)
 
 
+NO_ELEMENT = (
+    "contains one or more activate instructions with an element that could not be found: 'verbworker-is-it-alive'"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_alive"),
+    [
+        (problem(400, "INVALID_ARGUMENT", NO_ELEMENT), True),
+        (problem(404, "NOT_FOUND", "but no process instance found with key '7'"), False),
+        (
+            problem(409, "INVALID_STATE", "Expected to modify instance of process 'x' but it is currently suspended."),
+            True,
+        ),
+    ],
+)
+async def test_an_instance_is_looked_for_by_a_modification_that_no_model_takes(answer: Answer, is_alive: bool) -> None:
+    with rest_server(lambda _: answer) as server:
+        async with engine_at(server.url) as engine:
+            assert await engine.alive(7) is is_alive
+
+    (seen,) = server.seen
+    assert (seen.path, seen.json()) == (
+        "/v2/process-instances/7/modification",
+        {"activateInstructions": [{"elementId": "verbworker-is-it-alive"}]},
+    )
+
+
 def one_job() -> Answer:
     return next(replayed(one) for one in recorded() if one.name == "activate x.do")
 

@@ -19,6 +19,7 @@ from verbworker.errors import (
 )
 
 JOB = "/jobs/2251799813685360/completion"
+LOOK = "/process-instances/2251799813685319/modification"
 ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (404, {"title": "NOT_FOUND", "detail": "no such job was found"}, JOB, JobGone),
     (404, {"title": "NOT_FOUND", "detail": "no such job"}, "/jobs/42", JobGone),
@@ -40,6 +41,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (409, {"title": "INVALID_STATE", "detail": "but a matching lease token must be provided"}, JOB, LeaseLost),
     (409, {"title": "INVALID_STATE", "detail": "the supplied lease token does not match."}, JOB, LeaseLost),
     (409, {"title": "INVALID_STATE", "detail": "the process instance is suspended."}, JOB, InstanceSuspended),
+    (409, {"title": "INVALID_STATE", "detail": "but it is currently suspended."}, LOOK, InstanceSuspended),
     (400, {"title": "INVALID_ARGUMENT", "detail": "the timeout, but it is not active"}, "/jobs/42", JobNotActive),
     (409, {"title": "ALREADY_EXISTS", "detail": "with business id 'o-1'"}, "/process-instances", AlreadyStarted),
     (409, {"title": "INVALID_STATE", "detail": "is a child"}, "/process-instances/7/cancellation", CommandInvalid),

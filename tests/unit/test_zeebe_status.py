@@ -39,6 +39,7 @@ ROWS: list[tuple[StatusCode, str, Rpc, type[EngineError]]] = [
     (StatusCode.FAILED_PRECONDITION, "but a matching lease token must be provided", "ThrowError", LeaseLost),
     (StatusCode.FAILED_PRECONDITION, "the process instance is suspended.", "CompleteJob", InstanceSuspended),
     (StatusCode.FAILED_PRECONDITION, "the process instance is suspended.", "SetVariables", InstanceSuspended),
+    (StatusCode.FAILED_PRECONDITION, "but it is currently suspended.", "SetVariables", InstanceSuspended),
     (StatusCode.FAILED_PRECONDITION, "is a child", "CancelProcessInstance", CommandInvalid),
     (StatusCode.FAILED_PRECONDITION, "no none start event", "CreateProcessInstance", CommandInvalid),
     (StatusCode.INVALID_ARGUMENT, "encountered the following errors", "DeployResource", CommandInvalid),
