@@ -286,6 +286,33 @@ async def test_a_poll_that_finds_nothing_ends_after_its_wait() -> None:
             assert 0.3 <= now() - began < 5.0
 
 
+async def test_an_idle_type_is_not_asked_for_more_often_by_short_polls() -> None:
+    with rest_server(lambda _: Answer(200, b'{"jobs": []}')) as server:
+        async with engine_at(server.url) as engine:
+            for _ in range(4):
+                await engine.activate(ask("x.do"), 1, 1_000)
+            idle = len(server.seen)
+            await engine.activate(ask("x.other"), 1, 0)
+            await engine.activate(ask("x.do"), 1, 0)
+
+    # Each call would make five or six polls of its own, if it did not know of the ones before.
+    assert idle <= 14
+    assert [one.json()["type"] for one in server.seen[idle:]] == ["x.other", "x.do"]  # no wait asked for, none made
+
+
+async def test_after_a_job_the_next_poll_is_not_delayed() -> None:
+    answers = iter([*[Answer(200, b'{"jobs": []}')] * 8, one_job(), one_job()])
+    with rest_server(lambda _: next(answers)) as server:
+        async with engine_at(server.url) as engine:
+            assert await engine.activate(ask("x.do"), 1, 30_000)
+            began = now()
+            assert await engine.activate(ask("x.do"), 1, 30_000)
+            took = now() - began
+
+    assert len(server.seen) == 10
+    assert took < 5.0
+
+
 async def test_a_stream_is_refused_over_rest() -> None:
     async with engine_at("http://127.0.0.1:9") as engine:
         with pytest.raises(CommandInvalid, match="needs gRPC"):
