@@ -142,7 +142,7 @@ FEED = Pauses(first=0.1)
 """For a feed that the engine refuses: gentler, because every verb has a feed of its own."""
 
 REST_POLLS = Pauses(cap=1.0)
-"""For polls over REST while there is no job: a job waits a second at most, an idle verb costs a request a second."""
+"""For polls over REST while there is no job: a job waits a second at most, an idle verb costs one or two a second."""
 
 WRITER = Pauses(first=0.01, cap=0.25)
 """For a writer that jobs wait for: each job pauses by itself, so the writer hardly does."""

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from tests.support.engines import GATEWAYS
+from tests.support.engines import GATEWAYS, RestPlace
 from tests.support.kyc_provider import Provider, serve
 from tests.support.kyc_world import World, opened_world
 from tests.support.stages import InlineStage, Stage, embedded_stage, zeebe_stage
@@ -23,7 +23,7 @@ def site() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.fixture(params=["embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+@pytest.fixture(params=["embedded", *(pytest.param(name, marks=pytest.mark.zeebe) for name in ("zeebe", "zeebe-rest"))])
 def engine(request: pytest.FixtureRequest) -> str:
     """The engines that hold the whole application; a test that asks for the world runs once on each."""
     name: str = request.param
@@ -36,7 +36,7 @@ def address(request: pytest.FixtureRequest, engine: str) -> str:
     if engine == "embedded":
         return IN_THE_DATABASE
     broker: Broker = request.getfixturevalue("site")
-    return broker.address
+    return RestPlace(broker).address if engine == "zeebe-rest" else broker.address
 
 
 @pytest.fixture
@@ -50,7 +50,8 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 @pytest.fixture
 async def world(dsn: str, engine: str, address: str, provider: Provider) -> AsyncIterator[World]:
     """The application with its model deployed and nobody working yet."""
-    async with opened_world(dsn, address, provider, engine=engine) as world:
+    kind = "zeebe" if engine == "zeebe-rest" else engine
+    async with opened_world(dsn, address, provider, engine=kind) as world:
         yield world
 
 

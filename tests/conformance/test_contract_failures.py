@@ -20,7 +20,7 @@ from verbworker.job.job import INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, Job
 from verbworker.payload.signature import digest
 from verbworker.stores.cases import payloads
 
-pytestmark = pytest.mark.zeebe
+ON = ("zeebe", "zeebe-rest")
 SECRET = "Allianz"
 
 
@@ -30,8 +30,8 @@ def domain(unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-async def rig(dsn: str, broker: Gateway, domain: str) -> AsyncIterator[Rig]:
-    async with opened(dsn, broker.address, ledger_registry(Provider(), domain)) as rig:
+async def rig(dsn: str, gateway: Gateway, domain: str) -> AsyncIterator[Rig]:
+    async with opened(dsn, gateway.address, ledger_registry(Provider(), domain)) as rig:
         await rig.database.execute(TABLE)
         yield rig
 
@@ -186,10 +186,10 @@ async def test_a_flag_of_the_wrong_type_and_the_effect_is_rolled_back(rig: Rig, 
 
 
 @pytest.mark.req("JOB-07", "JOB-08", "JOB-09", "REG-07", "X-05")
-async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, broker: Gateway, domain: str) -> None:
+async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, gateway: Gateway, domain: str) -> None:
     verbs = ledger_verbs(Provider(), domain)
     verbs.declare(replace(ledger_workflow(verbs, domain), sub_verbs=(f"{domain}.send",)))
-    async with opened(dsn, broker.address, verbs) as rig:
+    async with opened(dsn, gateway.address, verbs) as rig:
         await rig.database.execute(TABLE)
         begun = await started(rig, domain)
 
@@ -199,10 +199,10 @@ async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, broker: Gatewa
 
 
 @pytest.mark.req("JOB-08", "X-05")
-async def test_a_verb_nobody_registered(dsn: str, broker: Gateway, domain: str) -> None:
+async def test_a_verb_nobody_registered(dsn: str, gateway: Gateway, domain: str) -> None:
     empty = Registry()
     empty.declare(ledger_workflow(ledger_verbs(Provider(), domain), domain))
-    async with opened(dsn, broker.address, empty) as rig:
+    async with opened(dsn, gateway.address, empty) as rig:
         await rig.database.execute(TABLE)
         begun = await started(rig, domain)
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support.bpmn import document, process
 from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, task
 from tests.support.case_setup import COMPLETE, FIRED, Case, CaseSetup, case_setup
+from tests.support.engines import Gateway, RestPlace
 from tests.support.job_life import crash
 from tests.support.rig import IN_MEMORY, ToldInline
 from verblint.contracts.contract import Argument
@@ -23,6 +24,7 @@ from verbworker.runbook.event import Kind, Wait
 from verbworker.stores.jobs.histories import Histories
 from verbworker.work.upkeep.releases import Release, Releases
 
+ON_ZEEBE = ("zeebe", "zeebe-rest")
 CODE = "policy-lapsed"
 SENTENCE = (
     f"no boundary event on task0 catches {CODE}; add an error boundary event for it to task0, and deploy the model"
@@ -42,7 +44,7 @@ def domain() -> Domain:
     return Domain()
 
 
-@pytest.fixture(params=["inline", "embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+@pytest.fixture(params=["inline", "embedded", *(pytest.param(name, marks=pytest.mark.zeebe) for name in ON_ZEEBE)])
 def engine(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -52,7 +54,10 @@ def engine(request: pytest.FixtureRequest) -> str:
 def address(request: pytest.FixtureRequest, engine: str, dsn: str) -> str:
     if engine == "inline":
         return IN_MEMORY
-    return dsn if engine == "embedded" else str(request.getfixturevalue("broker").address)
+    if engine == "embedded":
+        return dsn
+    broker: Gateway = request.getfixturevalue("broker")
+    return RestPlace(broker).address if engine == "zeebe-rest" else broker.address
 
 
 def _registry(name: str, domain: Domain, errors: tuple[str, ...] | None) -> Registry:
@@ -168,7 +173,7 @@ async def test_a_held_code_is_released_like_any_other_frame(setup: CaseSetup, do
 
     assert answer.done
     assert await setup.waits(entry_id) == []
-    if engine != "zeebe":  # there the incident's key is not told over gRPC, so a person resolves it
+    if engine not in ON_ZEEBE:  # there the incident's key is not told over gRPC, so a person resolves it
         await setup.serve("book", COMPLETE)
         assert await setup.status(entry_id) == "completed"
 
@@ -242,7 +247,7 @@ async def test_a_model_that_somebody_else_deployed_is_asked_of_the_engine_or_not
     await setup.dispatcher.drain()
     job = await setup.serve("book")
 
-    if engine == "zeebe":
+    if engine in ON_ZEEBE:
         words = await _stopped(setup, job)
         assert f"definition {job.process_definition_key} is not on record here; deploy it by verbworker deploy" in words
     else:

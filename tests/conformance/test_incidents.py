@@ -1,7 +1,7 @@
 """Incidents and waits on every engine: by its own state, by search, or refused where it cannot know."""
 
 import asyncio
-from typing import Literal
+from collections.abc import Callable
 
 import pytest
 
@@ -9,12 +9,14 @@ from tests.support.drawing import Drawing
 from tests.support.engine_cases import without_a_way
 from tests.support.engines import Gateway
 from tests.support.zeebe import Broker
+from tests.support.zeebe_engine import zeebe
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Resource, Searchable, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone, NotOffered
 
+ON = ("zeebe", "zeebe-rest")
 _KEYS = 60  # gRPC gives no key of an incident; it is one of the next
 
 
@@ -29,24 +31,21 @@ async def test_a_broker_without_search_offers_none_by_any_of_its_searches(broker
                 await search
 
 
-@pytest.mark.zeebe
-@pytest.mark.parametrize("transport", ["grpc", "rest"])
 async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
-    broker: Gateway, transport: Literal["grpc", "rest"]
+    gateway: Gateway, unique: Callable[[str], str]
 ) -> None:
-    assert isinstance(broker, Broker)
     drawing = without_a_way()
-    drawing.process = f"incident-without-a-job-{transport}"
+    drawing.process = unique("incident")
+    decide = unique("incident.decide")
     model = (
         drawing.xml()
-        .replace(b'type="decide"', f'type="{transport}.decide"'.encode())
-        .replace(b'type="left"', f'type="{transport}.left"'.encode())
+        .replace(b'type="decide"', f'type="{decide}"'.encode())
+        .replace(b'type="left"', b'type="incident.left"')
     )
-    address = GatewayAddress(broker.address, rest_url=f"http://{broker.rest_address}", transport=transport)
-    async with ZeebeEngine(address, engine_id="x") as engine:
+    async with zeebe(gateway.address) as engine:
         await engine.deploy([Resource("p.bpmn", model)])
         await engine.start(Start(drawing.process, {}))
-        (job,) = await engine.activate(Ask(f"{transport}.decide", "tests", 60_000, ()), 1, 10_000)
+        (job,) = await engine.activate(Ask(decide, "tests", 60_000, ()), 1, 10_000)
         await engine.complete(job.key, {"orch_way": False})
         await asyncio.sleep(0.5)  # the incident is raised after the answer
         await engine.set_flags(job.process_instance_key, {"orch_way": True})

@@ -19,9 +19,18 @@ from verbworker.runbook.event import Kind, Status, Wait
 pytestmark = pytest.mark.req("WAIT-08", "COR-01")
 
 # An engine in the database dies with it, and the chaos floor kills that; here it is the broker that goes away.
-on_the_broker = pytest.mark.parametrize("engine", [pytest.param("zeebe", marks=pytest.mark.zeebe)])
+on_the_broker = pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=pytest.mark.zeebe) for name in ("zeebe", "zeebe-rest")]
+)
 
 MANY = 50
+
+
+def address_of(world: World) -> dict[str, str]:
+    """Where the engine is, as an operator sets it."""
+    if world.address.startswith("rest://"):
+        return {"ZEEBE_TRANSPORT": "rest", "ZEEBE_REST_ADDRESS": world.address.replace("rest://", "http://")}
+    return {"ZEEBE_ADDRESS": world.address}
 
 
 @contextmanager
@@ -35,7 +44,7 @@ def worker_process(world: World, provider: Provider, log: Path, *, last: signal.
         # A kill may hit between the runbook's word and the engine's: what was held then comes again after this.
         "VERBWORKER_ENGINE_TIMEOUT": "8",
         "VERBWORKER_LEASE": "5",
-        "ZEEBE_ADDRESS": world.address,
+        **address_of(world),
         URL: provider.url,
     }
     command = [str(COMMAND), "worker", "--app", "verbs:registry"]

@@ -11,16 +11,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from tests.support.connections import connection_to
 from tests.support.gateway_proxy import proxied_gateway
-from tests.support.lost_answers import Arrival, Loss, Losses, lossy, lossy_commits, lossy_gateway
+from tests.support.lost_answers import Arrival, Loss, Losses, lossy, lossy_commits, lossy_gateway, lossy_rest
 from tests.support.lost_world import ENGINE_ID, TENANT, USER_TASK, LostWorld, lost_world
 from tests.support.proxy import proxied
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine
+from verbworker.engine.zeebe.auth import NoAccess
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.transport import Transport
 from verbworker.errors import PermanentContract
 from verbworker.model.weave import COMPLETE, PARK
@@ -29,6 +32,7 @@ from verbworker.work.messages import delivery as message_delivery
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
+ON_ZEEBE = ("zeebe", "zeebe-rest")
 BEGINNING = ["DurableTaskStarted", "StepCompleted", "Parked"]
 CANCELLED = [*BEGINNING, "CancelRequested", "Cancelled"]
 WAITED = [
@@ -48,7 +52,7 @@ class Row:
     call: str
     job: str = ""
     retried_by: str = ""
-    on: tuple[str, ...] = ("inline", "embedded", "zeebe")
+    on: tuple[str, ...] = ("inline", "embedded", *ON_ZEEBE)
     arrivals: tuple[Arrival, ...] = (Arrival.BEFORE, Arrival.BESIDE, Arrival.BEHIND)
 
     def loss(self, domain: str, arrival: Arrival) -> Loss:
@@ -61,7 +65,7 @@ ROWS = (
     Row("start", "start"),
     Row("complete", "complete", "ask"),
     # On the embedded engine this is no call but a commit, which has a table of its own.
-    Row("complete-transactional", "complete", "help", on=("inline", "zeebe")),
+    Row("complete-transactional", "complete", "help", on=("inline", *ON_ZEEBE)),
     Row("complete-listener", "complete", PARK),
     Row("complete-last", "complete", COMPLETE),
     Row("fail", "fail", "book"),
@@ -80,12 +84,30 @@ def name_of(one: Row | Arrival) -> str:
 
 
 TABLE = [
-    pytest.param(engine, row, arrival, id=f"{engine}-{row.name}-{name_of(arrival)}", marks=marks)
-    for engine, marks in (("inline", ()), ("embedded", ()), ("zeebe", (pytest.mark.zeebe,)))
+    pytest.param(
+        engine,
+        row,
+        arrival,
+        id=f"{engine}-{row.name}-{name_of(arrival)}",
+        marks=(pytest.mark.zeebe,) if engine in ON_ZEEBE else (),
+    )
+    for engine in ("inline", "embedded", *ON_ZEEBE)
     for row in ROWS
     for arrival in row.arrivals
     if engine in row.on
 ]
+
+
+async def rest_clients(address: str, losses: Losses, stack: AsyncExitStack) -> list[ZeebeEngine]:
+    """Two clients of a cluster without gRPC; the call that loses its answer goes through a proxy of its own."""
+    proxy = await stack.enter_async_context(proxied_gateway(address, is_http2=False))
+    clients = [ZeebeEngine(connection_to(f"rest://{address}"), engine_id=ENGINE_ID) for _ in range(2)]
+    for client in clients:
+        apart = RestClient(connection_to(f"rest://{proxy.address}"), NoAccess())
+        await apart.open()
+        stack.push_async_callback(apart.close)
+        lossy_rest(client, losses, proxy, apart)
+    return clients
 
 
 @asynccontextmanager
@@ -111,6 +133,8 @@ async def world_on(
                 stack.push_async_callback(apart.close)
                 lossy_gateway(client, losses, grpc, rest, apart)
             engines = [*clients]
+        elif engine == "zeebe-rest":
+            engines = [*await rest_clients(request.getfixturevalue("broker").rest_address, losses, stack)]
         elif engine == "embedded":
             engines = [EmbeddedEngine(Database(dsn, size=6), engine_id=ENGINE_ID) for _ in range(2)]
             for one in engines:
@@ -118,7 +142,11 @@ async def world_on(
         else:
             engines = [InlineEngine(ENGINE_ID)] * 2
             lossy(engines[0], losses)
-        yield await stack.enter_async_context(lost_world(dsn, domain, engines, losses))
+        is_rest = engine == "zeebe-rest"  # where each poll is a request, and every job waits for the next
+        lost = lost_world(dsn, domain, engines, losses, poll_wait=5.0 if is_rest else 0.2)
+        world = await stack.enter_async_context(lost)
+        world.timeout *= 3 if is_rest else 1
+        yield world
 
 
 async def play(world: LostWorld, call: str) -> UUID:
@@ -187,7 +215,9 @@ async def test_a_connection_that_breaks_with_everything_on_it_changes_nothing(
 
 
 @pytest.mark.parametrize("arrival", [Arrival.BEFORE, Arrival.BESIDE], ids=name_of)
-@pytest.mark.parametrize("engine", ["inline", "embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+@pytest.mark.parametrize(
+    "engine", ["inline", "embedded", *(pytest.param(name, marks=pytest.mark.zeebe) for name in ON_ZEEBE)]
+)
 async def test_a_job_that_is_held_for_a_person_is_held_once(
     engine: str, arrival: Arrival, request: pytest.FixtureRequest, dsn: str, unique: Callable[[str], str]
 ) -> None:

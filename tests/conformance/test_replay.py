@@ -12,7 +12,7 @@ from tests.support.rig import Rig, opened
 from verbworker.job.failpoint import Point
 from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
 
-pytestmark = pytest.mark.zeebe  # an engine in the verbs' own database hears of it by the same commit
+ON = ("zeebe", "zeebe-rest")  # an engine in the verbs' own database hears of it by the same commit
 
 
 @pytest.fixture
@@ -26,28 +26,28 @@ def provider() -> Provider:
 
 
 @pytest.fixture
-async def rig(dsn: str, broker: Gateway, domain: str, provider: Provider) -> AsyncIterator[Rig]:
-    async with opened(dsn, broker.address, ledger_registry(provider, domain)) as rig:
+async def rig(dsn: str, gateway: Gateway, domain: str, provider: Provider) -> AsyncIterator[Rig]:
+    async with opened(dsn, gateway.address, ledger_registry(provider, domain)) as rig:
         await rig.database.execute(TABLE)
         yield rig
 
 
 @pytest.fixture
-async def other(dsn: str, broker: Gateway, domain: str, provider: Provider) -> AsyncIterator[Rig]:
+async def other(dsn: str, gateway: Gateway, domain: str, provider: Provider) -> AsyncIterator[Rig]:
     """Another worker on the same database and broker."""
-    async with opened(dsn, broker.address, ledger_registry(provider, domain)) as rig:
+    async with opened(dsn, gateway.address, ledger_registry(provider, domain)) as rig:
         yield rig
 
 
 @pytest.mark.req("JOB-05", "JOB-13", "TST-10", "EVO-05", "X-06")
 async def test_a_completed_job_that_comes_again_replays_its_bytes_and_flags(
-    rig: Rig, other: Rig, broker: Gateway, domain: str
+    rig: Rig, other: Rig, gateway: Gateway, domain: str
 ) -> None:
     await started(rig, domain, "book", "annotate")
     (job,) = await rig.take(f"{domain}.book", timeout_ms=60_000)
     await crash(rig, job, Point.POPPED)
     stored = await rig.frame(job)
-    broker.advance(61)
+    gateway.advance(61)
 
     again = await other.work(f"{domain}.book")
 

@@ -218,6 +218,34 @@ async def test_an_answer_of_another_form_is_no_answer(body: object) -> None:
                     await COMMANDS[command](engine)
 
 
+NO_ELEMENT = (
+    "contains one or more activate instructions with an element that could not be found: 'verbworker-is-it-alive'"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_alive"),
+    [
+        (problem(400, "INVALID_ARGUMENT", NO_ELEMENT), True),
+        (problem(404, "NOT_FOUND", "but no process instance found with key '7'"), False),
+        (
+            problem(409, "INVALID_STATE", "Expected to modify instance of process 'x' but it is currently suspended."),
+            True,
+        ),
+    ],
+)
+async def test_an_instance_is_looked_for_by_a_modification_that_no_model_takes(answer: Answer, is_alive: bool) -> None:
+    with rest_server(lambda _: answer) as server:
+        async with engine_at(server.url) as engine:
+            assert await engine.alive(7) is is_alive
+
+    (seen,) = server.seen
+    assert (seen.path, seen.json()) == (
+        "/v2/process-instances/7/modification",
+        {"activateInstructions": [{"elementId": "verbworker-is-it-alive"}]},
+    )
+
+
 def one_job() -> Answer:
     return next(replayed(one) for one in recorded() if one.name == "activate x.do")
 
@@ -259,6 +287,33 @@ async def test_a_poll_that_finds_nothing_ends_after_its_wait() -> None:
             assert await engine.activate(ask("x.do"), 1, 300) == []
 
             assert 0.3 <= now() - began < 5.0
+
+
+async def test_an_idle_type_is_not_asked_for_more_often_by_short_polls() -> None:
+    with rest_server(lambda _: Answer(200, b'{"jobs": []}')) as server:
+        async with engine_at(server.url) as engine:
+            for _ in range(4):
+                await engine.activate(ask("x.do"), 1, 1_000)
+            idle = len(server.seen)
+            await engine.activate(ask("x.other"), 1, 0)
+            await engine.activate(ask("x.do"), 1, 0)
+
+    # Each call would make five or six polls of its own, if it did not know of the ones before.
+    assert idle <= 14
+    assert [one.json()["type"] for one in server.seen[idle:]] == ["x.other", "x.do"]  # no wait asked for, none made
+
+
+async def test_after_a_job_the_next_poll_is_not_delayed() -> None:
+    answers = iter([*[Answer(200, b'{"jobs": []}')] * 8, one_job(), one_job()])
+    with rest_server(lambda _: next(answers)) as server:
+        async with engine_at(server.url) as engine:
+            assert await engine.activate(ask("x.do"), 1, 30_000)
+            began = now()
+            assert await engine.activate(ask("x.do"), 1, 30_000)
+            took = now() - began
+
+    assert len(server.seen) == 10
+    assert took < 5.0
 
 
 async def test_a_stream_is_refused_over_rest() -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.bpmn import document, process
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.fixture_models import FixtureModel, passing_models
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, SHARED, registry_of
 from tests.support.zeebe_engine import zeebe
@@ -20,6 +20,7 @@ from verbworker.errors import Refused
 from verbworker.job.job import Job
 from verbworker.model.weave import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, UNPARK, weave
 
+ON = (*GATEWAYS, "zeebe-rest")
 LISTENERS = (PARK, UNPARK, FIRED, COMPLETE, START)
 GATE = "io.camunda.zeebe:userTask"
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
+from tests.support.engines import RestPlace
 from tests.support.errors import Unavailable
 from tests.support.refusal import refuse
 from tests.support.zeebe import Broker
@@ -17,6 +18,8 @@ from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobG
 from verbworker.job.job import Job
 
 pytestmark = pytest.mark.zeebe
+WAYS = ("grpc", "rest")
+by_grpc = pytest.mark.parametrize("way", ["grpc"])  # REST has no streams
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +44,20 @@ def _broker(environment: dict[str, str]) -> Iterator[Broker]:
     broker.stop()
 
 
+def address_of(broker: Broker, way: str) -> str:
+    return RestPlace(broker).address if way == "rest" else broker.address
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    """How commands travel."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
-async def bench(fragile: Broker, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
-    async with zeebe(fragile.address) as engine:
+async def bench(fragile: Broker, way: str, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
+    async with zeebe(address_of(fragile, way)) as engine:
         bench = Bench(engine, unique("case"), unique("kyc.check"))
         await bench.deploy(sequence(bench.process, bench.job_type))
         yield bench
@@ -51,9 +65,9 @@ async def bench(fragile: Broker, unique: Callable[[str], str]) -> AsyncIterator[
 
 @pytest.mark.req("FAIL-06")
 async def test_a_busy_broker_asks_for_less_and_still_takes_completions(
-    narrow: Broker, unique: Callable[[str], str]
+    narrow: Broker, way: str, unique: Callable[[str], str]
 ) -> None:
-    async with zeebe(narrow.address) as engine:
+    async with zeebe(address_of(narrow, way)) as engine:
         bench = Bench(engine, unique("case"), unique("kyc.check"))
         job = await bench.running(sequence(bench.process, bench.job_type))
         async with asyncio.TaskGroup() as tasks:
@@ -94,6 +108,7 @@ async def test_a_killed_broker_ends_a_poll_and_the_same_engine_goes_on_when_it_i
     assert (await bench.take()).process_id == bench.process
 
 
+@by_grpc
 async def test_a_killed_broker_ends_a_stream_too(bench: Bench, fragile: Broker) -> None:
     async with asyncio.TaskGroup() as tasks:
         read = tasks.create_task(outcome(anext(bench.engine.stream(bench.ask()))))
@@ -103,12 +118,12 @@ async def test_a_killed_broker_ends_a_stream_too(bench: Bench, fragile: Broker) 
     assert isinstance(read.result(), EngineUnavailable)
 
 
-async def test_a_frozen_broker_costs_a_deadline_and_no_more(fragile: Broker) -> None:
-    async with zeebe(fragile.address, call_timeout_s=1.0) as engine:
+async def test_a_frozen_broker_costs_a_deadline_and_no_more(fragile: Broker, way: str) -> None:
+    async with zeebe(address_of(fragile, way), call_timeout_s=1.0) as engine:
         await until_it_works(engine.facts)
         os.kill(fragile.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(EngineUnavailable, match="DEADLINE_EXCEEDED"):
+            with pytest.raises(EngineUnavailable, match=r"DEADLINE_EXCEEDED|did not answer in time"):
                 await engine.facts()
         finally:
             os.kill(fragile.pid, signal.SIGCONT)
@@ -116,6 +131,7 @@ async def test_a_frozen_broker_costs_a_deadline_and_no_more(fragile: Broker) -> 
         assert (await until_it_works(engine.facts)).partitions == 1
 
 
+@by_grpc
 async def test_connections_that_another_thread_cuts_end_every_call_and_are_made_anew(bench: Bench) -> None:
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         stream = tasks.create_task(outcome(_next(bench.engine.stream(bench.ask()))))

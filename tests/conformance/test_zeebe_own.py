@@ -6,9 +6,11 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.client import connected
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway, RestPlace
 from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
 from tests.support.zeebe_models import sequence
+
+ON = (*GATEWAYS, "zeebe-rest")
 
 
 @pytest.fixture
@@ -30,7 +32,8 @@ async def test_a_variable_that_breaks_polls_is_harmless_while_nobody_asks_for_it
     await bench.deploy(sequence(bench.process, bench.job_type))
     # Deeper than any gateway writes as JSON: a poll that fetched it would never be answered.
     deep = '{"orch_ok":true,"deep":' + "[" * 1010 + "]" * 1010 + "}"
-    async with connected(gateway.address) as client:
+    beside = gateway.broker if isinstance(gateway, RestPlace) else gateway
+    async with connected(beside.address) as client:
         request = pb.CreateProcessInstanceRequest(bpmnProcessId=bench.process, version=-1, variables=deep)
         await client.stub.CreateProcessInstance(request, timeout=WAIT_MS / 1000)
     (job,) = await bench.engine.activate(bench.ask(variables=("orch_ok",)), 1, WAIT_MS)

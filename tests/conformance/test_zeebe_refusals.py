@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tests.support.engines import Gateway
+from tests.support.engines import Gateway, RestPlace
 from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
 from tests.support.zeebe_models import calls, message_start, sequence
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import CommandInvalid, JobGone
 
-pytestmark = pytest.mark.zeebe
+ON = ("zeebe", "zeebe-rest")
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture
-async def bench(broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
-    async with zeebe(broker.address) as engine:
+async def bench(gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
+    async with zeebe(gateway.address) as engine:
         yield Bench(engine, unique("case"), unique("kyc.check"))
 
 
@@ -33,7 +33,7 @@ async def test_a_file_that_is_no_model_is_refused_with_its_name_and_line(bench: 
 
 
 async def test_deploying_nothing_is_refused(bench: Bench) -> None:
-    with pytest.raises(CommandInvalid, match="at least one resource"):
+    with pytest.raises(CommandInvalid, match=r"at least one resource|Required part 'resources'"):
         await bench.engine.deploy([])
 
 
@@ -98,16 +98,19 @@ async def test_variables_of_two_megabytes_pass_and_of_three_do_not(bench: Bench)
     assert following.variables == {"domain_payload": "x" * 2_000_000}
 
 
-async def test_variables_of_five_megabytes_are_not_sent(bench: Bench) -> None:
+async def test_variables_of_five_megabytes_are_refused(bench: Bench) -> None:
+    """Over gRPC before they are sent, over REST by the gateway."""
     job = await bench.running(sequence(bench.process, bench.job_type))
-    with pytest.raises(CommandInvalid, match="Sent message larger than max"):
+    with pytest.raises(
+        CommandInvalid, match=r"Sent message larger than max|above configured maxMessageSize.*under 1 MiB"
+    ):
         await bench.engine.complete(job.key, {"domain_payload": "x" * 5_000_000})
 
 
-async def test_variables_of_five_megabytes_are_not_taken_by_the_gateway_either(bench: Bench, broker: Gateway) -> None:
+async def test_variables_of_five_megabytes_are_not_taken_by_the_gateway_either(bench: Bench, gateway: Gateway) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type))
-    async with zeebe(broker.address, max_message_bytes=8 * MIB) as generous:
-        with pytest.raises(CommandInvalid, match="exceeds maximum size"):
+    async with zeebe(gateway.address, max_message_bytes=8 * MIB) as generous:
+        with pytest.raises(CommandInvalid, match=r"exceeds maximum size|above configured maxMessageSize"):
             await generous.complete(job.key, {"domain_payload": "x" * 5_000_000})
 
 
@@ -122,10 +125,12 @@ async def test_large_jobs_come_in_as_many_answers_as_they_need(bench: Bench) -> 
 
 @pytest.mark.parametrize("command", ["deploy", "start", "activate", "stream", "publish"])
 async def test_a_tenant_on_a_cluster_without_tenants_is_explained(
-    broker: Gateway, unique: Callable[[str], str], command: str
+    gateway: Gateway, unique: Callable[[str], str], command: str
 ) -> None:
+    if command in ("stream", "activate") and isinstance(gateway, RestPlace):
+        pytest.skip("REST has no streams, and that of 8.6.0 lets a poll name any tenant")
     name = unique("case")
-    async with zeebe(broker.address, tenant_ids=("acme",)) as engine:
+    async with zeebe(gateway.address, tenant_ids=("acme",)) as engine:
         ask = Ask(name, "w", 1000, ())
         attempts: dict[str, Callable[[], Awaitable[object]]] = {
             "deploy": lambda: engine.deploy([Resource("a.bpmn", sequence(name, name))]),
@@ -139,5 +144,5 @@ async def test_a_tenant_on_a_cluster_without_tenants_is_explained(
 
 
 async def test_a_poll_for_no_type_is_refused(bench: Bench) -> None:
-    with pytest.raises(CommandInvalid, match="type to be present"):
+    with pytest.raises(CommandInvalid, match=r"type to be present|No type provided"):
         await bench.engine.activate(Ask("", "w", 1000, ()), 1, 0)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from tests.support.client import connected
 from tests.support.connections import connection_to
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import engine_pool
@@ -69,7 +68,7 @@ def forgetful(settings: Settings, address: str) -> ForgetfulZeebe | ForgetfulEmb
     return engine
 
 
-async def set_variables(engine: Grown, address: str, instance_key: int, variables: Mapping[str, object]) -> None:
+async def set_variables(engine: Grown, instance_key: int, variables: Mapping[str, object]) -> None:
     """Change an instance's variables behind everybody's back."""
     if isinstance(engine, EmbeddedEngine):
         await engine.set_variables(instance_key, variables)
@@ -77,8 +76,7 @@ async def set_variables(engine: Grown, address: str, instance_key: int, variable
     from pyzeebe.proto import gateway_pb2 as messages
 
     request = messages.SetVariablesRequest(elementInstanceKey=instance_key, variables=json.dumps(dict(variables)))
-    async with connected(address) as client:
-        await client.stub.SetVariables(request, timeout=30)
+    await engine._gateway.send("SetVariables", request, timeout_s=30)
 
 
 async def resolve_incident(engine: Grown, job_key: int, *, retries: int = 3) -> None:

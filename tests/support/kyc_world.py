@@ -83,7 +83,7 @@ class World:
         """Change variables in the engine, as somebody with its admin tools can."""
         key = await self.instance_key(entry_id)
         async with self.new_engine() as engine:
-            await set_variables(engine, self.address, key, variables)
+            await set_variables(engine, key, variables)
 
     async def deploy(self) -> None:
         """Bring the models to the engine as `verbworker deploy processes` does."""

@@ -1,6 +1,7 @@
 """Engines whose answers get lost: a call is carried out, its caller hears nothing, and the retry meets the original."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tests.support.gateway_proxy import GatewayProxy
 from tests.support.proxy import Proxy
 from verbworker.engine.protocol import Ask, Engine, SameDatabase
 from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.transport import Transport
 from verbworker.errors import EngineUnavailable, VerbworkerError
 from verbworker.job.job import Job
@@ -23,6 +25,14 @@ Send = Callable[[], Awaitable[Any]]
 _RETRY_IS_WAITING_S = 0.3
 _GRPC_PREFIX = 5
 _JOB_CALLS = ("complete", "fail", "throw")
+_JOB_PATHS = {"completion": "complete", "failure": "fail", "error": "throw"}
+_PATHS = {
+    "/process-instances": "start",
+    "process-instances/cancellation": "cancel",
+    "messages/publication": "publish",
+    "messages/correlation": "correlate",
+}
+_STARTED = re.compile(rb'"processInstanceKey":"?(\d+)')
 _RPCS = {
     "CreateProcessInstance": "start",
     "CompleteJob": "complete",
@@ -245,6 +255,41 @@ def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
                 await strike(connection, lost)
 
     vars(engine).update(start_with=lossy_start_with, prepare_completion=lossy_prepare_completion)
+
+
+def lossy_rest(engine: ZeebeEngine, losses: Losses, proxy: GatewayProxy, apart: RestClient) -> None:
+    """Have a client that speaks REST alone lose answers: the call that does goes out by `apart`, through the proxy."""
+    listen(engine, losses)
+    client = engine._rest
+    send_rest = client.send
+
+    async def lossy_send(method: str, path: str, content: bytes | None = None, **options: Any) -> Any:
+        call, job_key = _rest_call(path)
+
+        async def strike(loss: Loss, _: Send) -> Any:
+            cut = proxy.cut(content or b"", is_late=loss.arrival is not Arrival.BEFORE)
+
+            async def land() -> None:
+                await cut.land()
+                losses.started |= {int(key) for key in _STARTED.findall(cut.answer) if loss.call == "start"}
+
+            loss.land = land
+            if loss.arrival is Arrival.BEFORE:
+                losses.land(loss)
+            answer = await apart.send(method, path, content, **options)
+            raise AssertionError(f"the answer to {loss.call} came through: {answer!r}")
+
+        return await losses.over(call, job_key, lambda: send_rest(method, path, content, **options), strike)
+
+    client.send = lossy_send  # type: ignore[method-assign]  # the network of this test
+
+
+def _rest_call(path: str) -> tuple[str, int | None]:
+    """The call that a path stands for, and the job it is about."""
+    collection, *rest = path.strip("/").split("/")
+    if collection == "jobs" and rest[-1] in _JOB_PATHS:
+        return _JOB_PATHS[rest[-1]], int(rest[0])
+    return _PATHS.get(path if not rest else f"{collection}/{rest[-1]}", path), None
 
 
 def lossy_gateway(

@@ -289,7 +289,7 @@ class LostWorld:
             row = await self.database.fetchrow(statement, *args)
             return row is not None and bool(row[0])
 
-        if not await self._comes_true(look, TIMEOUT):
+        if not await self._comes_true(look, max(self.timeout, TIMEOUT)):
             raise AssertionError(f"stands still: {await self.left()}; {self.losses.loss}")
 
     async def _comes_true(self, look: Callable[[], Awaitable[bool]], timeout: float) -> bool:
@@ -368,12 +368,18 @@ async def _deploy(world_engine: Engine, database: Database, registry: Registry, 
 
 @asynccontextmanager
 async def lost_world(
-    dsn: str, domain: str, engines: Sequence[Engine], losses: Losses, *, worker_dsn: str | None = None
+    dsn: str,
+    domain: str,
+    engines: Sequence[Engine],
+    losses: Losses,
+    *,
+    worker_dsn: str | None = None,
+    poll_wait: float = 0.2,
 ) -> AsyncIterator[LostWorld]:
     """Two workers at work, one for each engine object; their engines are not open yet."""
     outside = Outside()
     registry = lost_registry(domain, outside)
-    common = {"engine": "zeebe", "engine_id": ENGINE_ID, "tenant": TENANT, "http_port": 0, "poll_wait": 0.2}
+    common = {"engine": "zeebe", "engine_id": ENGINE_ID, "tenant": TENANT, "http_port": 0, "poll_wait": poll_wait}
     own = Settings.model_validate({"dsn": dsn, **common})
     settings = Settings.model_validate({"dsn": worker_dsn or dsn, "verb_connections": 4, **common})
     stop = asyncio.Event()

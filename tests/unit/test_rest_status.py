@@ -19,6 +19,7 @@ from verbworker.errors import (
 )
 
 JOB = "/jobs/2251799813685360/completion"
+LOOK = "/process-instances/2251799813685319/modification"
 ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (404, {"title": "NOT_FOUND", "detail": "no such job was found"}, JOB, JobGone),
     (404, {"title": "NOT_FOUND", "detail": "no such job"}, "/jobs/42", JobGone),
@@ -40,6 +41,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (409, {"title": "INVALID_STATE", "detail": "but a matching lease token must be provided"}, JOB, LeaseLost),
     (409, {"title": "INVALID_STATE", "detail": "the supplied lease token does not match."}, JOB, LeaseLost),
     (409, {"title": "INVALID_STATE", "detail": "the process instance is suspended."}, JOB, InstanceSuspended),
+    (409, {"title": "INVALID_STATE", "detail": "but it is currently suspended."}, LOOK, InstanceSuspended),
     (400, {"title": "INVALID_ARGUMENT", "detail": "the timeout, but it is not active"}, "/jobs/42", JobNotActive),
     (409, {"title": "ALREADY_EXISTS", "detail": "with business id 'o-1'"}, "/process-instances", AlreadyStarted),
     (409, {"title": "INVALID_STATE", "detail": "is a child"}, "/process-instances/7/cancellation", CommandInvalid),
@@ -51,6 +53,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
     (413, None, JOB, CommandInvalid),
     (503, {"title": "RESOURCE_EXHAUSTED", "detail": "message exceeds maximum size"}, JOB, CommandInvalid),
     (500, {"title": "INTERNAL", "detail": "code 'EXCEEDED_BATCH_RECORD_SIZE'"}, JOB, CommandInvalid),
+    (500, {"title": "MALFORMED_REQUEST", "detail": "size is above configured maxMessageSize"}, JOB, CommandInvalid),
     (415, {"title": "Unsupported Media Type"}, JOB, CommandInvalid),
     (429, {"title": "RESOURCE_EXHAUSTED", "detail": "too many"}, "/process-instances", Backpressure),
     (503, {"title": "RESOURCE_EXHAUSTED", "detail": "too many"}, "/process-instances", Backpressure),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Container, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -26,12 +27,21 @@ _Body = dict[str, Any]
 _Route = Callable[[Any], tuple[str, str, _Body | None]]
 
 
+@dataclass(slots=True)
+class _Idle:
+    """How often in a row a type had no job, and when to ask for it again."""
+
+    polls: int = 0
+    next_at: float = 0.0
+
+
 class RestGateway:
     """Stands in for `Gateway` where a cluster offers no gRPC. Jobs are polled: REST has no streams."""
 
     def __init__(self, client: RestClient) -> None:
         self._client = client
         self._version: tuple[int, int, int] | None = None
+        self._idle: dict[str, _Idle] = {}
 
     @property
     def pushes_jobs(self) -> bool:
@@ -61,18 +71,21 @@ class RestGateway:
         """Pass activated jobs to `into`, even shortly after a cancellation.
 
         A long poll over REST ends whenever any client polls, and its jobs may go to a closed connection: so the
-        requested wait is spent here, between short polls, each with the deadline of a command.
+        requested wait is spent here, between short polls, each with the deadline of a command. A type that had no job
+        lately is polled as seldom by the next call.
         """
         clock = asyncio.get_running_loop().time
         ends = clock() + max(request.requestTimeout, 0) / 1000
-        polls = 0
+        idle = self._idle.setdefault(request.type, _Idle())
         while True:
-            jobs = await linger(self._poll(rpc, request, into), _LAST_WORDS_S)
             left = ends - clock()
-            if jobs or left <= 0:
+            if left > 0 and idle.next_at > clock():
+                await asyncio.sleep(min(idle.next_at - clock(), left))
+            jobs = await linger(self._poll(rpc, request, into), _LAST_WORDS_S)
+            idle.polls = 0 if jobs else idle.polls + 1
+            idle.next_at = clock() + (REST_POLLS.after(idle.polls) if idle.polls else 0.0)
+            if jobs or clock() >= ends:
                 return
-            polls += 1
-            await asyncio.sleep(min(REST_POLLS.after(polls), left))
 
     async def listen(
         self, rpc: Rpc, request: Any, unread: list[Any], *, lifetime_s: float

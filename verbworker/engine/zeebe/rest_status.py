@@ -122,6 +122,7 @@ REST_TABLE: Final[tuple[RestRow, ...]] = (
     RestRow((413,), CommandInvalid, advice=TOO_LARGE),
     RestRow((429, 503), CommandInvalid, words="message exceeds maximum size", advice=TOO_LARGE),
     RestRow((500,), CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
+    RestRow((500,), CommandInvalid, words="above configured maxmessagesize", advice=TOO_LARGE),
     RestRow((400, 406, 415, 422), CommandInvalid),
     RestRow((429,), Backpressure),
     RestRow((503,), Backpressure, frozenset(("RESOURCE_EXHAUSTED",))),

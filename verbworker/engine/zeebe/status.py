@@ -90,6 +90,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(StatusCode.RESOURCE_EXHAUSTED, Backpressure),
     Row(StatusCode.UNKNOWN, CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
     Row(StatusCode.INTERNAL, CommandInvalid, words="exceeded_batch_record_size", advice=TOO_LARGE),
+    # The broker's own limit, where the gateway's is higher.
+    Row(StatusCode.INTERNAL, CommandInvalid, words="above configured maxmessagesize", advice=TOO_LARGE),
     Row(StatusCode.UNAVAILABLE, EngineUnavailable),
     Row(StatusCode.DEADLINE_EXCEEDED, EngineUnavailable),
     Row(StatusCode.INTERNAL, EngineUnavailable),  # also the answer of a paused partition
