@@ -68,6 +68,7 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(book: 
         f'{NATIVE}<zeebe:assignmentDefinition candidateGroups="reviewers,leads" candidateUsers="ann"/>'
         '<zeebe:taskSchedule dueDate="2030-01-31T12:00Z" followUpDate="2030-01-30T12:00Z"/>'
         '<zeebe:priorityDefinition priority="70"/>'
+        '<zeebe:formDefinition externalReference="review-form"/>'
     )
     gate = await at_gate(book, reviews, asked=asked)
 
@@ -83,8 +84,9 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(book: 
         "due": "2030-01-31T12:00Z",
         "follow_up": "2030-01-30T12:00Z",
         "priority": "70",
+        "form": "review-form",
     }
-    listed = "groups: reviewers, leads; users: ann"
+    listed = "groups: reviewers, leads; users: ann; form: review-form"
     assert sorted(GateRecord.of(gate).asked.split("; ")) == sorted(
         [*listed.split("; "), "due: 2030-01-31T12:00Z", "follow_up: 2030-01-30T12:00Z", "priority: 70"]
     )
