@@ -154,7 +154,7 @@ class UserTaskJobs:
             raise TransientInfrastructure(f"the verb {visit.instance.verb} is unknown here", code="VerbUnknown")
         waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
         token = replace(
-            gate_token(visit, gate_of(job, workflow, waits)),
+            gate_token(visit, gate_of(job, workflow, waits), waits),
             due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
             input_hash=await self._visits.identify(job, visit.reserved.hash, connection),
         )
@@ -178,7 +178,7 @@ class UserTaskJobs:
             job = _creating_job(task, instance, workflow.process)
             waits = await self._deployments.waits(job.process_definition_key, on=connection) or {}
             visit = JobVisit(job, JobVariables.of(job), instance, uid)
-            await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits)))
+            await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits), waits))
             if task.assignee is not None:
                 key = self._engine.engine_id, task.element_instance_key
                 await self.assign(connection, job, await self._book.hold_task_in(connection, *key))
