@@ -255,6 +255,16 @@ async def test_an_assignment_in_the_task_list_is_a_claim_here_and_a_release_a_re
     assert [event.detail["by"] for event in events] == ["ada", "the task list"]
 
 
+async def test_an_assignee_of_the_model_has_claimed_the_gate(book: CaseSetup, tasks: TaskList) -> None:
+    gate = await at_gate(book, reviews, asked=f'{NATIVE}<zeebe:assignmentDefinition assignee="ann"/>')
+
+    await book.serve(ASSIGNING)
+
+    claimed = await gate_of(book, gate.entry_id)
+    assert (claimed.claimed_by, claimed.engine_assignee, tasks.assignee(key_of(gate))) == ("ann", "ann", "ann")
+    assert await GateRelay(book.database, book.engine).drain() == 0
+
+
 async def test_a_claim_here_is_an_assignment_in_the_engine_and_a_release_none(book: CaseSetup, tasks: TaskList) -> None:
     gate = await at_gate(book, reviews, asked=NATIVE)
     people, relay = Gates(book.database), GateRelay(book.database, book.engine)
