@@ -68,6 +68,7 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(setup:
         f'{NATIVE}<zeebe:assignmentDefinition candidateGroups="reviewers,leads" candidateUsers="ann"/>'
         '<zeebe:taskSchedule dueDate="2030-01-31T12:00Z" followUpDate="2030-01-30T12:00Z"/>'
         '<zeebe:priorityDefinition priority="70"/>'
+        '<zeebe:formDefinition externalReference="review-form"/>'
     )
     gate = await at_gate(setup, reviews, asked=asked)
 
@@ -83,8 +84,9 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(setup:
         "due": "2030-01-31T12:00Z",
         "follow_up": "2030-01-30T12:00Z",
         "priority": "70",
+        "form": "review-form",
     }
-    listed = "groups: reviewers, leads; users: ann"
+    listed = "groups: reviewers, leads; users: ann; form: review-form"
     assert sorted(GateRecord.of(gate).asked.split("; ")) == sorted(
         [*listed.split("; "), "due: 2030-01-31T12:00Z", "follow_up: 2030-01-30T12:00Z", "priority: 70"]
     )
@@ -253,6 +255,16 @@ async def test_an_assignment_in_the_task_list_is_a_claim_here_and_a_release_a_re
     events = await setup.events(gate.entry_id, Kind.GATE_CLAIMED, Kind.GATE_RELEASED)
     assert (gate.claimed_by, status, released.claimed_by) == ("ada", 204, None)
     assert [event.detail["by"] for event in events] == ["ada", "the task list"]
+
+
+async def test_an_assignee_of_the_model_has_claimed_the_gate(setup: CaseSetup, tasks: TaskList) -> None:
+    gate = await at_gate(setup, reviews, asked=f'{NATIVE}<zeebe:assignmentDefinition assignee="ann"/>')
+
+    await setup.serve(ASSIGNING)
+
+    claimed = await gate_of(setup, gate.entry_id)
+    assert (claimed.claimed_by, claimed.engine_assignee, tasks.assignee(key_of(gate))) == ("ann", "ann", "ann")
+    assert await GateRelay(setup.database, setup.engine).drain() == 0
 
 
 async def test_a_claim_here_is_an_assignment_in_the_engine_and_a_release_none(

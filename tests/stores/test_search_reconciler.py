@@ -274,7 +274,8 @@ async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
 ) -> None:
     stored = await StoredEntry.open(database, verb="hall.review")
     await stored.start(NATIVE)
-    cluster.user_tasks.append(recorded_item("search user tasks of an instance"))
+    asked = {"assignee": "ada", "priority": 70, "dueDate": "2030-01-31T12:00:00.000Z", "externalFormReference": "paper"}
+    cluster.user_tasks.append({**recorded_item("search user tasks of an instance"), **asked})
     registry = review_registry(gate=Gate(GATE, "review", ("approve", "reject"), "reviewer"))
     identity = InstanceIdentity(Instances(database), engine)
     tasks = UserTaskJobs(registry, engine, database, ListenerJobs(database, engine, identity))
@@ -285,6 +286,14 @@ async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
 
     (gate,) = await GateStore(database).gates("default")
     assert (gate.gate, gate.user_task_key, gate.decisions) == (GATE, 2251799813685327, ("approve", "reject"))
+    assert {name: value for name, value in gate.detail.items() if name != "decisions"} == {
+        "assignee": "ada",
+        "groups": ["reviewers"],
+        "due": "2030-01-31T12:00Z",
+        "priority": "70",
+        "form": "paper",
+    }
+    assert (gate.claimed_by, gate.engine_assignee) == ("ada", "ada")
     assert (await stored.entry()).status == "parked"
     assert len([event for event in await stored.events() if event.kind is Kind.PARKED]) == 1
 

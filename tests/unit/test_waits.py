@@ -140,6 +140,20 @@ def test_a_gateway_that_leads_nowhere_is_called_by_its_id() -> None:
     assert woven('<eventBasedGateway id="first"/>').waits["first"].name == "first"
 
 
+def test_a_gate_knows_the_form_of_its_task_and_is_kept_as_before_without_one() -> None:
+    forms = ('externalReference="paper"', 'formId="sheet"', 'formKey="=orch_form"')
+    tasks = [
+        f'<userTask id="{key}"><extensionElements><zeebe:formDefinition {form}/></extensionElements></userTask>'
+        for key, form in zip("abc", forms, strict=True)
+    ]
+    waits = woven(*tasks).waits
+    kept = as_json(waits)
+
+    assert [waits[key].form for key in "abc"] == ["paper", "sheet", None]
+    assert ("form" in kept["a"], "form" in kept["c"]) == (True, False)
+    assert from_json(json.loads(json.dumps(kept))) == waits
+
+
 def test_waits_survive_the_database() -> None:
     waits = choice(letters=2)
 

@@ -133,6 +133,12 @@ class EngineUserTask:
     element_instance_key: int
     assignee: str | None = None
     created_at: datetime | None = None
+    candidate_groups: tuple[str, ...] = ()
+    candidate_users: tuple[str, ...] = ()
+    due_at: datetime | None = None
+    follow_up_at: datetime | None = None
+    priority: int | None = None
+    form: str | None = None
 
 
 class InstanceState(StrEnum):

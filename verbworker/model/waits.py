@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.event_cause import (
     Compensate,
     Error,
@@ -39,7 +40,8 @@ class ModelWait:
 
     `kind` is a value of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
     scope that an event interrupts, if any. `inside` is the process and the subprocesses around the element. `timers`
-    are those that end a wait here or fire beside it, as written in the model: `timeDuration PT1H`.
+    are those that end a wait here or fire beside it, as written in the model: `timeDuration PT1H`. `form` is the name
+    of a task's form, which task listeners are not told.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class ModelWait:
     gate: str | None = None
     inside: tuple[str, ...] = ()
     timers: tuple[str, ...] = ()
+    form: str | None = None
 
 
 Waits = Mapping[str, ModelWait]
@@ -74,7 +77,12 @@ def ends(waits: Waits, element_id: str, other: str) -> bool:
 
 def as_json(waits: Waits) -> dict[str, Any]:
     """Return the waits in the form stored in the database."""
-    return {element_id: asdict(waiting) for element_id, waiting in waits.items()}
+    # A form is left out where there is none: workers of the version before do not know it.
+    fields = {element_id: asdict(waiting) for element_id, waiting in waits.items()}
+    return {
+        element_id: {name: value for name, value in written.items() if name != "form" or value is not None}
+        for element_id, written in fields.items()
+    }
 
 
 def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelWait]:
@@ -158,7 +166,7 @@ class _Reading:
         name = node.name or node.id
         match node.kind:
             case NodeKind.USER_TASK:
-                return ModelWait(Wait.HUMAN_GATE, name, gate=self._gate(node))
+                return ModelWait(Wait.HUMAN_GATE, name, gate=self._gate(node), form=_form(node))
             case NodeKind.RECEIVE_TASK:
                 return ModelWait(Wait.EXTERNAL_SIGNAL, name, message=self._message(node.message))
             case NodeKind.EVENT_BASED_GATEWAY:
@@ -205,6 +213,14 @@ class _Reading:
     def _gate(self, node: FlowNode) -> str:
         given = (update.get("name") for update in extensions(node.element, "updateDefinition"))
         return self._gates.get(node.id) or next((name for name in given if name), f"Update_{node.id}")
+
+
+def _form(node: FlowNode) -> str | None:
+    """Return the name of a task's form: its own, or its reference to one elsewhere. Neither may be an expression."""
+    holders = node.element.find_all("extensionElements")
+    given = [found.values for holder in holders for found in holder.find_all("formDefinition", ZEEBE)]
+    forms = (values.get("externalReference") or values.get("formId") for values in given)
+    return next((form for form in forms if form), None)
 
 
 def gateway_before(scope: Scope, node: FlowNode) -> str | None:

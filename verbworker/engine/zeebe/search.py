@@ -296,6 +296,12 @@ def _user_task(item: Item) -> EngineUserTask:
         element_instance_key=int(item["elementInstanceKey"]),
         assignee=item.get("assignee"),
         created_at=_moment(item.get("creationDate")),
+        candidate_groups=tuple(map(str, item.get("candidateGroups") or ())),
+        candidate_users=tuple(map(str, item.get("candidateUsers") or ())),
+        due_at=_moment(item.get("dueDate")),
+        follow_up_at=_moment(item.get("followUpDate")),
+        priority=item.get("priority"),
+        form=item.get("externalFormReference") or item.get("formKey"),
     )
 
 

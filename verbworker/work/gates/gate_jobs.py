@@ -83,7 +83,7 @@ class GateJobs:
             return True
         # A model that was not deployed by us has no recorded waits.
         waits = await self._deployments.waits(Definition.of(job)) or {}
-        token = gate_token(visit, gate_of(job, workflow, waits))
+        token = gate_token(visit, gate_of(job, workflow, waits), waits)
         token = replace(token, engine_id=self._engine.engine_id, job_key=job.key)
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
         same = await self._visits.identify(job, visit.reserved.hash)
@@ -125,12 +125,14 @@ def gate_of(job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
     return Gate(named or f"Update_{job.element_id}", job.element_id)
 
 
-def gate_token(visit: JobVisit, gate: Gate) -> ParkedToken:
-    """Return the wait of an entry at a gate."""
+def gate_token(visit: JobVisit, gate: Gate, waits: Waits) -> ParkedToken:
+    """Return the wait of an entry at a gate; the form is the model's, because the engine tells at most its key."""
+    known = waits.get(visit.job.element_id)
+    form = {"form": known.form} if known is not None and known.form else {}
     return replace(
         visit.token(Wait.HUMAN_GATE, f"Awaiting {gate.audience or gate.name}"),
         gate=gate.name,
-        detail={"decisions": list(gate.decisions), **asked_of(visit.job)},
+        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form},
     )
 
 

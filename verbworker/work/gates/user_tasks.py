@@ -4,6 +4,7 @@
 task list, `canceling` closes the gate. The engine waits for each answer; `completing` and `assigning` may deny.
 """
 
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -135,7 +136,7 @@ class UserTaskJobs:
             raise TransientInfrastructure(f"the verb {visit.instance.verb} is unknown here", code="VerbUnknown")
         waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         token = replace(
-            gate_token(visit, gate_of(job, workflow, waits)),
+            gate_token(visit, gate_of(job, workflow, waits), waits),
             due=due(waits, job.element_id, job.variables, datetime.now(UTC)),
             input_hash=await self._visits.identify(job, visit.reserved.hash, connection),
         )
@@ -159,7 +160,10 @@ class UserTaskJobs:
             job = _creating_job(task, instance, workflow.process)
             waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
             visit = JobVisit(job, JobVariables.of(job), instance, uid)
-            await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits)))
+            await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits), waits))
+            if task.assignee is not None:
+                key = self._engine.engine_id, task.element_instance_key
+                await self.assign(connection, job, await self._book.hold_task_in(connection, *key))
         _log.warning("a user task had no gate; it was opened", extra={"user_task_key": task.user_task_key})
         return True
 
@@ -232,7 +236,7 @@ class UserTaskJobs:
 
 
 def _creating_job(task: EngineUserTask, instance: InstanceFacts, process_id: str) -> Job:
-    """Return the report that a listener would have brought. A search knows neither its due date nor its form."""
+    """Return the report that a listener would have brought."""
     return Job(
         key=task.user_task_key,
         type=CREATING,
@@ -246,8 +250,30 @@ def _creating_job(task: EngineUserTask, instance: InstanceFacts, process_id: str
         process_id=process_id,
         element_id=task.element_id,
         tenant_id=instance.tenant_id,
-        headers={f"{_HEADERS}userTaskKey": str(task.user_task_key)},
+        headers={f"{_HEADERS}{name}": value for name, value in _headers_of(task).items() if value},
     )
+
+
+def _headers_of(task: EngineUserTask) -> dict[str, str]:
+    """Return what a search knows of a task, in the words of a listener's headers."""
+    return {
+        "userTaskKey": str(task.user_task_key),
+        "assignee": task.assignee or "",
+        "candidateGroups": json.dumps(task.candidate_groups) if task.candidate_groups else "",
+        "candidateUsers": json.dumps(task.candidate_users) if task.candidate_users else "",
+        "dueDate": _date(task.due_at),
+        "followUpDate": _date(task.follow_up_at),
+        "priority": "" if task.priority is None else str(task.priority),
+        "formKey": task.form or "",
+    }
+
+
+def _date(at: datetime | None) -> str:
+    """Return a date as the engine writes it into a header: without seconds if they are zero."""
+    if at is None:
+        return ""
+    exact = "minutes" if not (at.second or at.microsecond) else "seconds"
+    return at.astimezone(UTC).isoformat(timespec=exact).replace("+00:00", "Z")
 
 
 def _task_key(job: Job) -> int:
