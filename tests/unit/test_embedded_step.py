@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.drawing import Drawing, listeners
+from tests.support.drawing import Drawing, listeners, mappings
 from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
-from verbworker.engine.embedded.kernel.commands import Begin, Resolve, TargetMissing
+from verbworker.engine.embedded.kernel.commands import Begin, CompleteJob, Resolve, TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
 from verbworker.engine.embedded.kernel.state import dump_state, load_state
 from verbworker.errors import CommandInvalid
@@ -409,6 +409,33 @@ def test_a_step_leaves_the_state_before_it_alone() -> None:
     game.complete("a", orch_x=1)
 
     assert before == kept
+
+
+def test_a_variable_that_is_set_is_saved_even_if_it_equals_the_one_before() -> None:
+    game = Game(line())
+    turn = InstanceStep(game.definition, new_instance(NewInstance(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    turn.tell(Begin({"orch_x": 1}), NOON)
+    turn.finish()
+    (job,) = turn.state.jobs
+    again = InstanceStep(game.definition, turn.snapshot(), turn.state)
+
+    again.tell(CompleteJob(job, {"orch_x": True}), NOON)
+
+    assert again.finish().variables == b'{"orch_x":true}'
+
+
+@pytest.mark.parametrize(("mapping", "saved"), [("", None), (mappings(outputs={"price": "=1"}), b'{"price":1}')])
+def test_a_step_that_sets_no_variable_saves_none_and_a_mapping_sets_one(mapping: str, saved: bytes | None) -> None:
+    game = Game(Drawing().start().task("a", listeners=mapping).task("b").end().flow("begin", "a", "b", "end"))
+    turn = InstanceStep(game.definition, new_instance(NewInstance(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    turn.tell(Begin({}), NOON)
+    turn.finish()
+    (job,) = turn.state.jobs
+    again = InstanceStep(game.definition, turn.snapshot(), turn.state)
+
+    again.tell(CompleteJob(job), NOON)
+
+    assert again.finish().variables == saved
 
 
 def test_a_state_of_an_earlier_version_is_read() -> None:

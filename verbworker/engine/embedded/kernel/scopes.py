@@ -12,11 +12,13 @@ from verbworker.engine.embedded.kernel.state import State, Token
 
 def visible(state: State, token: Token | None) -> Variables:
     """Return the variables as a token sees them; without a token, those of the instance."""
-    seen: dict[str, Any] = {}
-    while token is not None:
-        seen = {**(token.own or {}), **seen}
-        token = state.tokens.get(token.parent)
-    return {**state.variables, **seen} if seen else state.variables
+    owners = _owners(state, token)
+    if not owners:
+        return state.variables
+    seen = dict(state.variables)
+    for owner in reversed(owners):
+        seen.update(owner.own or {})
+    return seen
 
 
 def visible_at(state: State, token_key: int) -> Variables:
@@ -37,18 +39,32 @@ def put_own(token: Token, variables: Variables) -> None:
 
 def merge(state: State, token: Token | None, variables: Variables) -> None:
     """Set each variable in the innermost scope that has one of its name, else in the instance."""
+    owners = _owners(state, token)
+    if not owners:
+        state.variables.update(variables)
+        return
     for name, value in variables.items():
-        scope = token
-        while scope is not None and name not in (scope.own or ()):
-            scope = state.tokens.get(scope.parent)
+        scope = next((owner for owner in owners if name in (owner.own or ())), None)
         if scope is None:
             state.variables[name] = value
         else:
             put_own(scope, {name: value})
 
 
+def _owners(state: State, token: Token | None) -> list[Token]:
+    """Return the token and the scopes around it that have variables of their own, innermost first."""
+    owners: list[Token] = []
+    while token is not None:
+        if token.own:
+            owners.append(token)
+        token = state.tokens.get(token.parent)
+    return owners
+
+
 def map_in(state: State, token: Token, inputs: Sequence[VariableMapping]) -> None:
     """Make the variables of a token's own that its inputs name; each input sees those before it."""
+    if not inputs:
+        return
     made: dict[str, Any] = {}
     for mapping in inputs:
         value = mapping.read({**visible(state, token), **made})
@@ -59,7 +75,8 @@ def map_in(state: State, token: Token, inputs: Sequence[VariableMapping]) -> Non
 def map_out(state: State, token: Token, outputs: Sequence[VariableMapping], variables: Variables) -> None:
     """Take the variables that a token ends with: all of them, or with outputs only what those name."""
     if not outputs:
-        merge(state, token, variables)
+        if variables:
+            merge(state, token, variables)
         return
     put_own(token, variables)
     seen = visible(state, token)

@@ -103,8 +103,7 @@ class State:
 def _copy_token(t: Token) -> Token:
     return Token(
         *(t.key, t.node, t.parent, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower, t.is_stuck),
-        since_ms=t.since_ms,
-        own=t.own,
+        *(t.since_ms, t.own),
     )
 
 

@@ -31,6 +31,7 @@ class _Run:
         self.effects: list[Effect] = []
         self._nodes = definition.nodes
         self._now = now
+        self._now_ms = int(now.timestamp() * 1000)
         self._moves: deque[Callable[[], None]] = deque()
 
     def apply(self, command: Command) -> None:
@@ -126,7 +127,7 @@ class _Run:
             return
         token = self.state.tokens[incident.token]
         token.is_stuck = False
-        self._arrived(token)
+        self._enter(token, is_new=True)
 
     def _cancel(self) -> None:
         self._terminate(self.state.tokens[self.state.instance_key])
@@ -140,7 +141,7 @@ class _Run:
         return scopes.visible(self.state, self.state.tokens.get(token.parent) if node.attached_to else token)
 
     def _make_token(self, key: int, node_id: str, parent: int) -> Token:
-        token = Token(key, node_id, parent, since_ms=int(self._now.timestamp() * 1000))
+        token = Token(key, node_id, parent, since_ms=self._now_ms)
         self.state.tokens[key] = token
         return token
 
@@ -149,13 +150,11 @@ class _Run:
     def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
         token = self._make_token(self._key(), node_id, parent)
         token.thrower = thrower
-        self._moves.append(lambda: self._arrived(token))
+        self._moves.append(lambda: self._enter(token, is_new=True))
 
-    def _arrived(self, token: Token) -> None:
-        scopes.map_in(self.state, token, self._nodes[token.node].inputs)
-        self._enter(token)
-
-    def _enter(self, token: Token) -> None:
+    def _enter(self, token: Token, *, is_new: bool = False) -> None:
+        if is_new:
+            scopes.map_in(self.state, token, self._nodes[token.node].inputs)
         listeners = self._nodes[token.node].entering
         if token.listener < len(listeners):
             self._make_listener_job(token, listeners[token.listener])
@@ -179,7 +178,8 @@ class _Run:
             case Action.PASS | Action.PARALLEL:
                 self._leave(token)
             case Action.JOB:
-                self._make_job(token, node.job_type, node.retries, resolve_headers(node.headers, self._visible(token)))
+                headers = resolve_headers(node.headers, self._visible(token)) if node.headers else node.headers
+                self._make_job(token, node.job_type, node.retries, headers)
             case Action.CATCH:
                 self._open(token, node)
             case Action.EXCLUSIVE:
