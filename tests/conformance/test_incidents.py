@@ -36,11 +36,11 @@ async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
 ) -> None:
     drawing = without_a_way()
     drawing.process = unique("incident")
-    decide = unique("incident.decide")
+    decide, left = unique("incident.decide"), unique("incident.left")
     model = (
         drawing.xml()
         .replace(b'type="decide"', f'type="{decide}"'.encode())
-        .replace(b'type="left"', b'type="incident.left"')
+        .replace(b'type="left"', f'type="{left}"'.encode())
     )
     async with zeebe(gateway.address) as engine:
         await engine.deploy([Resource("p.bpmn", model)])
@@ -57,7 +57,7 @@ async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
             break
         else:
             raise AssertionError("no incident among the next keys")
-        (following,) = await engine.activate(Ask(f"{transport}.left", "tests", 60_000, ("orch_way",)), 1, 10_000)
+        (following,) = await engine.activate(Ask(left, "tests", 60_000, ("orch_way",)), 1, 10_000)
         await engine.cancel(job.process_instance_key)
         with pytest.raises(JobGone):
             await engine.set_flags(job.process_instance_key, {"orch_way": False})

@@ -197,6 +197,7 @@ async def test_terms_that_the_database_does_not_know_are_refused(rig: Rig, domai
     await deployed(rig, profiled_model(domain))
     await started(rig, domain)
     await rig.database.execute("UPDATE verbworker.process_deployment SET terms_digest = NULL")
+    await rig.database.execute("UPDATE verbworker.deployment_request SET terms_digest = NULL")
     await rig.database.execute("DELETE FROM verbworker.process_terms")
 
     job = await rig.work(f"{domain}.ask")

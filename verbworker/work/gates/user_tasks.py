@@ -163,7 +163,7 @@ class UserTaskJobs:
             await self._park(connection, job, gate_token(visit, gate_of(job, workflow, waits), waits))
             if task.assignee is not None:
                 key = self._engine.engine_id, task.element_instance_key
-                await self.assign(connection, job, await self._book.hold_task_in(connection, *key))
+                await self.assign(connection, job, await self._gates.hold_task_in(connection, *key))
         _log.warning("a user task had no gate; it was opened", extra={"user_task_key": task.user_task_key})
         return True
 
