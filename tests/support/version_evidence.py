@@ -73,6 +73,7 @@ EVIDENCE: dict[tuple[str, str], Evidence] = {
         ("test_the_shortest_timeout_has_a_job_delivered_again",)
     ),
     ("gRPC", "Refusals of a suspended instance"): Evidence(),
+    ("gRPC", "Set flags of an instance"): Evidence(("test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key",)),
     ("gRPC", "Business id of a start"): Evidence(
         ("test_a_business_id_starts_the_process_on_every_version",), of_8_10=("create with business id",)
     ),
@@ -115,8 +116,9 @@ EVIDENCE: dict[tuple[str, str], Evidence] = {
         of_8_10=("activate listener job (creating) over REST", "activate canceling listener"),
     ),
     ("REST", "Denial by a `completing` listener"): Evidence(),
+    ("REST", "Set flags of an instance"): Evidence(("test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key",)),
     ("REST", "Resolve an incident"): Evidence(
-        ("test_an_incident_without_a_job_is_resolved_by_its_key",),
+        ("test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key",),
         of_8_9=("resolve incident", "update retries"),
         of_8_10=("resolve incident", "update retries"),
     ),
