@@ -144,6 +144,29 @@ async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeat
     assert await setup.status(entry_id) == "completed"
 
 
+async def test_a_re_created_instance_is_adopted_though_an_element_of_another_has_the_lost_key_now(
+    setup: CaseSetup,
+) -> None:
+    await setup.deploy(models.line, "first")
+    entry_id = await setup.ask()
+    (dispatch,) = await setup.dispatches.claim(1, claim_for=timedelta(0))
+    await setup.dispatcher.start(dispatch)
+    other = await setup.ask()
+    await setup.dispatcher.drain()
+    jobs = {job.process_instance_key: job for job in [await setup.take("first") for _ in range(2)]}
+    own, key = await setup.instance_key(entry_id), jobs[await setup.instance_key(other)].element_instance_key
+    await setup.engine.cancel(own)
+    await setup.database.execute(
+        "UPDATE verbworker.workflow_instance SET instance_key = $2 WHERE instance_key = $1", own, key
+    )
+    again = await setup.engine.start(Start(setup.workflow.process, dict(dispatch.variables)))
+
+    await setup.serve("first", COMPLETE)
+
+    assert await setup.instance_key(entry_id) == again.instance_key
+    assert await setup.status(entry_id) == "completed"
+
+
 @pytest.mark.req("X-06")
 async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with_its_idempotency_key(
     setup: CaseSetup,

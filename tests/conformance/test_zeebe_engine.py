@@ -282,6 +282,13 @@ async def test_an_instance_is_alive_until_it_ends_and_asking_changes_nothing(ben
     assert not await bench.engine.alive(job.process_instance_key)
 
 
+async def test_the_key_of_an_element_is_no_instance(bench: Bench) -> None:
+    job = await bench.running(sequence(bench.process, bench.job_type), {})
+
+    assert not await bench.engine.alive(job.element_instance_key)
+    assert await bench.engine.alive(job.process_instance_key)
+
+
 @pytest.mark.req("ADP-11")
 async def test_an_instance_that_waits_for_a_message_is_alive_until_it_is_cancelled(bench: Bench) -> None:
     await bench.deploy(message_wait(bench.process, "letter", bench.job_type))

@@ -14,7 +14,7 @@ BY_WORDS: Final[tuple[tuple[str, type[EngineError]], ...]] = (
     # The token is an older delivery's, or was never given out.
     ("lease token does not match", LeaseLost),
     ("the process instance is suspended", InstanceSuspended),
-    # Of a modification, by which REST looks whether an instance exists.
+    # Of a modification, by which the worker asks whether an instance exists.
     ("but it is currently suspended", InstanceSuspended),
 )
 """In order: the first words that a reason contains, in lower case, decide; with none of them the job is not active."""

@@ -32,6 +32,7 @@ from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
+from verbworker.engine.zeebe.instance_probe import exists
 from verbworker.engine.zeebe.offers import ClusterOffers
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_gateway import correlate
@@ -39,7 +40,7 @@ from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls
 from verbworker.engine.zeebe.search import WAIT_STATES_SINCE, Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
-from verbworker.errors import ContractInvalid, EngineError, InstanceSuspended, JobGone
+from verbworker.errors import ContractInvalid, EngineError
 from verbworker.job.job import Job
 
 _log = logging.getLogger(__name__)
@@ -255,15 +256,8 @@ class ZeebeEngine:
         await self._send("CancelProcessInstance", request)
 
     async def alive(self, instance_key: int) -> bool:
-        """Check with a command that sets no variable: gRPC has no query, and REST search is not always available."""
-        request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables="{}", local=True)
-        try:
-            await self._send("SetVariables", request)
-        except JobGone:
-            return False
-        except InstanceSuspended:
-            return True
-        return True
+        """Return whether an instance exists; an element's key is none."""
+        return await exists(self._send, instance_key)
 
     async def __aenter__(self) -> Self:
         """Open the channel; the first call connects it."""

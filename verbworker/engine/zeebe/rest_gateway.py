@@ -16,12 +16,11 @@ from verbworker.engine.zeebe.job_stream import linger
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.rest_status import HTTP_STATUS
 from verbworker.engine.zeebe.status import Rpc
-from verbworker.errors import CommandInvalid, EngineUnavailable, JobGone
+from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.retrying import REST_POLLS
 
 _LAST_WORDS_S: Final = 0.25  # for jobs that are on the wire when a poll is cancelled
 # REST refuses to set no variables, so an instance is looked for by a modification that no model can take.
-_NO_ELEMENT: Final = "verbworker-is-it-alive"
 
 _Body = dict[str, Any]
 _Route = Callable[[Any], tuple[str, str, _Body | None]]
@@ -60,8 +59,6 @@ class RestGateway:
         """Send a command and return its answer, or None if its status is in `settled`."""
         if rpc == "DeployResource":
             return await self._deploy(request)
-        if rpc == "SetVariables" and request.variables == "{}":
-            return await self._look_for(request.elementInstanceKey, timeout_s)
         method, path, body = await self._route(rpc, request)
         statuses = {HTTP_STATUS[code] for code in HTTP_STATUS if code in settled}
         answer = await self._client.call(method, path, body, what=rpc, settled=statuses, timeout_s=timeout_s)
@@ -120,17 +117,6 @@ class RestGateway:
         fields = {"tenantId": request.tenantId} if request.tenantId else {}
         answer = await self._client.upload("/deployments", files, fields, what="DeployResource")
         return _deployment(_object(answer, "DeployResource"))
-
-    async def _look_for(self, instance_key: int, timeout_s: float) -> None:
-        body = {"activateInstructions": [{"elementId": _NO_ELEMENT}]}
-        path = f"/process-instances/{instance_key}/modification"
-        try:
-            await self._client.call("POST", path, body, what="the check of an instance", timeout_s=timeout_s)
-        except JobGone:
-            raise
-        except CommandInvalid as refused:
-            if _NO_ELEMENT not in str(refused):
-                raise
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -205,12 +191,22 @@ def _variables_update(request: Any) -> tuple[str, str, _Body | None]:
     return "PUT", f"/element-instances/{request.elementInstanceKey}/variables", body
 
 
+def _modification(request: Any) -> tuple[str, str, _Body | None]:
+    instructions = [
+        _without_blanks(elementId=one.elementId, ancestorElementInstanceKey=str(one.ancestorElementInstanceKey or ""))
+        for one in request.activateInstructions
+    ]
+    path = f"/process-instances/{request.processInstanceKey}/modification"
+    return "POST", path, {"activateInstructions": instructions}
+
+
 _ROUTES: Final[Mapping[str, _Route]] = {
     "ActivateJobs": _activation,
     "CancelProcessInstance": lambda r: ("POST", f"/process-instances/{r.processInstanceKey}/cancellation", {}),
     "CompleteJob": _completion,
     "CreateProcessInstance": _creation,
     "FailJob": _failure,
+    "ModifyProcessInstance": _modification,
     "PublishMessage": _publication,
     "ResolveIncident": lambda r: ("POST", f"/incidents/{r.incidentKey}/resolution", {}),
     "SetVariables": _variables_update,

@@ -34,6 +34,7 @@ Rpc = Literal[
     "CreateProcessInstance",
     "DeployResource",
     "FailJob",
+    "ModifyProcessInstance",
     "PublishMessage",
     "ResolveIncident",
     "SetVariables",
@@ -48,7 +49,7 @@ Rpc = Literal[
 _JOB: Final[frozenset[Rpc]] = frozenset(
     ("CompleteJob", "FailJob", "ThrowError", "UpdateJobRetries", "UpdateJobTimeout", "ResolveIncident")
 )
-_CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance", "SetVariables"}
+_CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance", "ModifyProcessInstance", "SetVariables"}
 
 
 @dataclass(frozen=True, slots=True)
