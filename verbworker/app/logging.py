@@ -62,8 +62,6 @@ def set_up(*, as_json: bool, level: str, has_tracebacks: bool = False, stream: T
     for name in _NOISY:
         # Debug lines of other libraries may hold what ours must not.
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    # asyncpg repeats for every connection, many times a second, what our own lines report once.
-    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     # A full disk or a closed pipe must not turn a log line into a traceback on a broken stream.
     logging.raiseExceptions = False
 

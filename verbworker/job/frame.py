@@ -239,7 +239,11 @@ def decide_swept(frame: Frame) -> FrameStep:
 def incident_of(step: FrameStep, frame: Frame) -> Incident:
     """Return the incident for a step that holds an abandoned frame."""
     if step is FrameStep.HOLD_POISON:
-        text = f"the verb was started {frame.runs} times and its worker never answered"
+        # Every job of a process is lost with it, and the process does not say by which.
+        text = (
+            f"the verb was started {frame.runs} times and its worker never answered: this job or one that ran beside it"
+            " ends or blocks the process"
+        )
         return Incident(PermanentContract.kind, "CrashLoop", text)
     text = "a worker vanished during an external call, and repeating it is not allowed"
     return Incident(PermanentContract.kind, "OutcomeUnknown", text)

@@ -1,6 +1,7 @@
 """The connection to Postgres: the only module that uses asyncpg and translates its errors."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
@@ -15,6 +16,9 @@ from verbworker.errors import ContractInvalid, StoreConflict, StoreError, StoreR
 from verbworker.stores.dsn import read_address
 from verbworker.stores.server_errors import reason_of, unreachable
 from verbworker.stores.sql import query
+
+# Also in a program that sets up no logging: asyncpg repeats, with tracebacks, what our own line reports once.
+logging.getLogger("asyncpg.pool").addFilter(lambda record: record.levelno >= logging.ERROR)
 
 _Holder = asyncio.Task[Any] | None
 Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
