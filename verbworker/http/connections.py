@@ -77,7 +77,7 @@ class Connections:
         return any(address in network for network in self._proxies)
 
 
-def bounded_protocol(connections: Connections, longest_idle_s: float) -> type[H11Protocol]:
+def make_protocol(connections: Connections, longest_idle_s: float) -> type[H11Protocol]:
     """Return the protocol of one server, whose connections are counted."""
 
     class BoundedProtocol(H11Protocol):

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from verbworker.errors import CannotRun
 from verbworker.http.answers import json_error
-from verbworker.http.connections import Connections, Network, bounded_protocol
+from verbworker.http.connections import Connections, Network, make_protocol
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ async def open_server(app: Any, listener: socket.socket, options: ServerOptions)
     per_peer = options.connections_per_peer or max(options.connections // 2, 1)
     connections = Connections(options.connections, per_peer, options.proxies)
     config = uvicorn.Config(
-        _refusing_ambiguous(app),
-        http=bounded_protocol(connections, options.longest_idle_s),
+        _refuse_ambiguous(app),
+        http=make_protocol(connections, options.longest_idle_s),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -88,7 +88,7 @@ def bind(host: str, port: int, *, advice: str) -> socket.socket:
         raise CannotRun(f"cannot listen on {host} port {port}: {error.strerror or error}; {advice}") from error
 
 
-def _refusing_ambiguous(app: ASGIApp) -> ASGIApp:
+def _refuse_ambiguous(app: ASGIApp) -> ASGIApp:
     """Refuse a body with a length and in chunks: a proxy in front may read its end where we do not."""
 
     async def refuse_or_serve(scope: Scope, receive: Receive, send: Send) -> None:

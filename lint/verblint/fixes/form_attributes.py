@@ -22,7 +22,7 @@ class FormNames:
     is_native: bool
 
     @property
-    def fitting(self) -> str:
+    def own_name(self) -> str:
         """The attribute with which this kind of task names a form outside the engine."""
         return "externalReference" if self.is_native else "formKey"
 
@@ -34,22 +34,22 @@ class FormNames:
     @property
     def written(self) -> tuple[str, ...]:
         """The attributes that name a form; a blank one does not."""
-        names = (_FORM_ID, self.fitting, self.foreign)
+        names = (_FORM_ID, self.own_name, self.foreign)
         return tuple(name for name in names if (self.element.get(name) or "").strip())
 
     @property
     def fits(self) -> bool:
         """Whether an engine accepts the definition at this kind of task."""
-        return self.written in ((_FORM_ID,), (self.fitting,))
+        return self.written in ((_FORM_ID,), (self.own_name,))
 
     def rename(self) -> Edit | None:
         """Write the other task's attribute as this one's; None if that would name another form or none."""
         found = self.element.attribute(self.foreign)
-        is_blocked = self.written != (self.foreign,) or self.element.get(self.fitting) is not None
+        is_blocked = self.written != (self.foreign,) or self.element.get(self.own_name) is not None
         # An embedded form is part of the model, found by its key: outside the engine that key names nothing.
         if found is None or is_blocked or is_embedded(found.value):
             return None
-        return Edit(found.name_start, found.name_start + len(self.foreign), self.fitting.encode())
+        return Edit(found.name_start, found.name_start + len(self.foreign), self.own_name.encode())
 
 
 def is_embedded(key: str) -> bool:

@@ -34,9 +34,8 @@ from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.instance_probe import exists
 from verbworker.engine.zeebe.offers import ClusterOffers
-from verbworker.engine.zeebe.rest_client import RestClient
+from verbworker.engine.zeebe.rest_client import RestClient, UserTaskCalls
 from verbworker.engine.zeebe.rest_gateway import correlate
-from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls
 from verbworker.engine.zeebe.search import WAIT_STATES_SINCE, Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
