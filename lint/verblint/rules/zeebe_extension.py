@@ -130,12 +130,12 @@ def form_attribute(context: Context) -> Iterator[Finding]:
                 message = "the form has no name"
             elif form.written == (form.foreign,):
                 message = f"a {kind} user task does not take {form.foreign}"
-                hint = f"Write {form.fitting} instead of {form.foreign}" if edit is not None else hint
+                hint = f"Write {form.own_name} instead of {form.foreign}" if edit is not None else hint
             else:
                 message = f"the form has several names: {', '.join(form.written)}"
             # A task of the wrong kind is converted as a whole, by another rule.
             is_final = _may_stay(context.settings.engine_version, is_native)
-            fix = Fix(f"name the form by {form.fitting}", (edit,)) if edit is not None and is_final else None
+            fix = Fix(f"name the form by {form.own_name}", (edit,)) if edit is not None and is_final else None
             yield context.at(form.element, message, hint=hint, detail=f"form {number}", fix=fix)
 
 
