@@ -312,6 +312,15 @@ def test_an_entry_that_is_asked_for_and_cancelled_is_told_as_json(clinic: Clinic
     assert (cancelled["entry_id"], cancelled["status"]) == (entry["entry_id"], "cancelled")
 
 
+def test_an_end_that_was_waited_for_in_vain_is_a_no(clinic: Clinic) -> None:
+    said = clinic.run("start", '(shop.order :item "a ring")', *SHOP, "--wait", "0.2", "--json")
+
+    entry = json.loads(said.out)
+    assert (said.code, entry["status"]) == (1, "executing")
+    words = f"the entry did not end within 0.2 seconds; run: verbworker runbook show {entry['entry_id']}"
+    assert said.sentence() == f"verbworker: {words}"
+
+
 def test_a_gate_that_is_claimed_and_given_back_is_told_as_json(clinic: Clinic) -> None:
     token = clinic.put_gate()
 

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyzeebe import ZeebeClient, create_insecure_channel
@@ -21,7 +23,9 @@ from tests.support.databases import value
 from tests.support.docs_pages import page, pages
 from tests.support.engines import Gateway
 from tests.support.eventually import eventually
+from tests.support.http import ask
 from tests.support.ports import free_ports
+from tests.support.proxy import proxied
 
 ROOT = Path(__file__).parents[2]
 SERVICES = "how-to/start-a-case.md"
@@ -44,6 +48,8 @@ RUN = {
     "tests/test_letter.py": "test_docs",
 }
 DJANGO = """
+import sys
+
 import django
 from django.conf import settings
 from django.urls import path
@@ -58,6 +64,10 @@ for _ in range(2):
     answer = Client().post("/documents/Ann/passport")
     print(answer.status_code, answer.json()["entry"])
 print(Client().post(f"/documents/Ann/{'s' * 3000}").status_code)
+print("now", flush=True)
+sys.stdin.readline()
+answer = Client().post("/documents/Ann/visa")
+print(answer.status_code, answer.headers["Retry-After"])
 """
 
 
@@ -134,23 +144,51 @@ async def test_the_service_with_fastapi_starts_a_case_once_in_the_name_of_its_us
 
     def post(url: str = url) -> tuple[int, str]:
         request = urllib.request.Request(url, method="POST", headers={"X-User": "eve"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read())["entry"]
 
     async def is_up() -> bool:
         return "running on" in log.read_text()
 
     command = (sys.executable, "-m", "uvicorn", "fastapi_service:app", "--port", str(port))
-    with running(application, *command, **settings_of(dsn)) as log:
-        await eventually(is_up)
-        answers = [await asyncio.to_thread(post) for _ in range(2)]
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            await asyncio.to_thread(post, url + "s" * 3000)
+    async with proxied(dsn) as proxy:
+        with running(application, *command, **settings_of(proxy.dsn)) as log:
+            await eventually(is_up)
+            answers = [await asyncio.to_thread(post) for _ in range(2)]
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                await asyncio.to_thread(post, url + "s" * 3000)
+            proxy.go_away()
+            with pytest.raises(urllib.error.HTTPError) as away:
+                await asyncio.to_thread(post)
 
+    assert (away.value.status, away.value.headers["retry-after"]) == (503, "1")
+    assert "send it again" in json.loads(away.value.read())["detail"]
     assert refused.value.status == 422
     assert "request key" in json.loads(refused.value.read())["detail"]
     stored = await value(dsn, "SELECT concat(asked_by, ' ', entry_id) FROM verbworker.runbook_entry")
     assert answers == [(202, stored.removeprefix("eve "))] * 2
+
+
+async def test_the_service_of_the_tutorial_answers_503_while_postgres_is_away(application: Path, dsn: str) -> None:
+    write("tutorial/service.md", application, "service.py")
+    (port,) = free_ports(1)
+
+    async def read() -> int:
+        status, _ = await asyncio.to_thread(ask, "GET", f"127.0.0.1:{port}", f"/claims/{uuid4()}")
+        return status
+
+    async def is_up() -> bool:
+        return "running on" in log.read_text()
+
+    command = (sys.executable, "-m", "uvicorn", "service:app", "--port", str(port))
+    async with proxied(dsn) as proxy:
+        with running(application, *command, **settings_of(proxy.dsn)) as log:
+            await eventually(is_up)
+            unknown = await read()
+            proxy.go_away()
+            away = await read()
+
+    assert (unknown, away) == (404, 503)
 
 
 @pytest.mark.timeout(400)
@@ -159,10 +197,21 @@ async def test_the_view_of_django_starts_a_case_once(application: Path, dsn: str
     (application / "site_of_a_test.py").write_text(DJANGO)
     found = install(application, "django>=5,<6")
 
-    said = run(application, sys.executable, "site_of_a_test.py", **settings_of(dsn), **found)
+    async with proxied(dsn) as proxy:
+        given = environment(**settings_of(proxy.dsn), **found)
+        site = await asyncio.create_subprocess_exec(
+            *(sys.executable, "site_of_a_test.py"), cwd=application, env=given, stdin=PIPE, stdout=PIPE, stderr=STDOUT
+        )
+        assert site.stdin is not None
+        assert site.stdout is not None
+        before = (await site.stdout.readuntil(b"now\n")).decode().splitlines()
+        proxy.go_away()
+        site.stdin.write(b"\n")
+        after, _ = await site.communicate()
 
     stored = await value(dsn, "SELECT concat('202 ', entry_id) FROM verbworker.runbook_entry")
-    assert said.splitlines() == [stored, stored, "422"]
+    assert before == [stored, stored, "422", "now"]
+    assert after.decode().splitlines()[-1] == "503 1", after.decode()
 
 
 @pytest.mark.zeebe

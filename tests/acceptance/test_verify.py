@@ -153,6 +153,33 @@ def test_a_field_that_the_model_does_not_have_cannot_be_written(loan: Project) -
 
 
 @pytest.mark.req("CPL-06")
+def test_a_case_that_could_not_pass_its_first_verb_is_told_at_the_contract(loan: Project) -> None:
+    loan.change(CONTRACT, "        customer: args.customer\n", "        custmer: args.customer\n")
+
+    said = loan.verify("--format", "concise", *APP)
+
+    words = "payload.initial of loan.apply does not give customer, which loan.ask requires, the first verb at ask"
+    assert said.code == 1
+    assert f"{CONTRACT}:14:9: VF816 {words}\n" in said.out
+
+
+@pytest.mark.req("CPL-06")
+def test_an_outcome_of_a_field_that_no_case_has_is_told_at_the_contract(loan: Project) -> None:
+    loan.change(
+        CONTRACT,
+        "    sub_verbs",
+        "      outcome: {was: data.decided, by: data.customer, at: data.asekd}\n    sub_verbs",
+    )
+
+    said = loan.verify("--format", "concise", *APP)
+
+    words = "the outcome at of loan.apply is data.asekd, and no verb of its process has a field asekd"
+    assert said.code == 1
+    assert f"{CONTRACT}:15:55: VF817 {words}\n" in said.out
+    assert said.out.count("VF817") == 1
+
+
+@pytest.mark.req("CPL-06")
 def test_a_part_of_the_models_is_held_to_the_verbs_of_that_part(loan: Project) -> None:
     another = loan.read(CONTRACT).replace("loan.", "house.").replace("loan-apply", "house-apply")
     loan.write("verbs/house/house.yaml", another)

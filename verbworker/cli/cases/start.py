@@ -21,7 +21,9 @@ def start(
     request_key: Annotated[
         str | None, typer.Option("--request-key", help="Your own key; a repeated request with it starts nothing.")
     ] = None,
-    wait: Annotated[float, typer.Option("--wait", min=0, max=86_400, help="Seconds to wait for the end.")] = 0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, max=86_400, help="Seconds to wait for the end; exits 1 without one.")
+    ] = 0,
     tenant: Tenant = None,
     by: By = "",
     dsn: Dsn = None,
@@ -30,7 +32,8 @@ def start(
 ) -> None:
     """Start a verb. Exits 1 if it is rejected or fails.
 
-    A workflow verb is still running when this command returns; a worker carries it out.
+    A workflow verb is still running when this command returns; a worker carries it out. With --wait, the exit code is 0
+    only if it completed in that time; otherwise it goes on, for example until a person decides.
     """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
     log.apply_to_command(settings)
@@ -52,4 +55,7 @@ def start(
             say(json.dumps(entry.outcome, indent=2, ensure_ascii=False))
     if entry.status in ("failed", "cancelled"):
         complain(f"the entry ended as {entry.status}; run: verbworker runbook show {entry.entry_id}")
+        raise typer.Exit(1)
+    if wait and not entry.is_final:
+        complain(f"the entry did not end within {wait:g} seconds; run: verbworker runbook show {entry.entry_id}")
         raise typer.Exit(1)

@@ -1,15 +1,13 @@
 """Coverage: whether every job in the models has a verb, and every registered verb is used."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
-
-from pydantic import BaseModel
-from pydantic.errors import PydanticUserError
 
 from verblint.contracts.contract import DirectVerb
 from verblint.names import nearest
 from verblint.report import Finding
+from verbworker.contract.model_fields import find_missing_fields, find_unknown_step
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Mode, Verb
 from verbworker.contract.workflow import WorkflowVerb
@@ -17,6 +15,8 @@ from verbworker.model.outline import Use, verbs_in
 from verbworker.profile.verify.location import Location, display_path
 from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import (
+    INITIAL_INCOMPLETE,
+    OUTCOME_UNKNOWN,
     POLICY_DIFFERS,
     VERB_CONTRACT_DIFFERS,
     VERB_UNCALLED,
@@ -46,7 +46,7 @@ class Resolved:
 
 
 def coverage(
-    registry: Registry, sources: Sources, uses: Iterable[Use], resolved: Iterable[Resolved]
+    registry: Registry, sources: Sources, uses: Sequence[Use], resolved: Iterable[Resolved]
 ) -> Iterator[Finding]:
     """Yield every difference between the registered verbs and policies and those of models and contracts."""
     asked = [*_iterate_requests(sources, uses)]
@@ -54,6 +54,8 @@ def coverage(
     yield from _find_unused_verbs(registry, sources, {ask.verb for ask in asked})
     yield from _find_differences(registry, sources)
     yield from _find_unknown_writes(registry)
+    yield from _find_incomplete_starts(registry, sources, uses)
+    yield from _find_unknown_outcomes(registry, sources, uses)
     # Two processes may share a policy, which is reported once.
     differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
     yield from differing.values()
@@ -131,7 +133,7 @@ def _direct_differences(contract: DirectVerb, verb: Verb) -> Iterator[tuple[str,
 def _find_unknown_writes(registry: Registry) -> Iterator[Finding]:
     for verb in registry:
         for field in verb.writes or ():
-            unknown = _find_unknown_step(verb.model, field)
+            unknown = find_unknown_step(verb.model, field)
             if unknown is None:
                 continue
             words = f"{verb.name} declares that it writes {field}, and {verb.model.__name__} has no field {unknown[0]}"
@@ -140,24 +142,79 @@ def _find_unknown_writes(registry: Registry) -> Iterator[Finding]:
             yield _code_spot(verb).finding(WRITES_UNKNOWN, words, hint=hint, detail=f"{verb.name} {field}")
 
 
-def _find_unknown_step(model: type[BaseModel], field: str) -> tuple[str, list[str]] | None:
-    """Return the step of a field's path that a model does not have, with those it has there; None if it may have it."""
-    try:
-        schema = model.model_json_schema(by_alias=True, mode="serialization")
-    except PydanticUserError:
-        return None  # it has no schema, so nothing is known of its fields
-    here = schema
-    for step in field.split("."):
-        known = here.get("properties")
-        # Open mappings, unions and lists may hold anything.
-        if not isinstance(known, dict) or here.get("additionalProperties"):
-            return None
-        if step not in known:
-            return step, [*known]
-        here = known[step]
-        while "$ref" in here:
-            here = schema["$defs"][here["$ref"].rpartition("/")[2]]
-    return None
+def _find_incomplete_starts(registry: Registry, sources: Sources, uses: Iterable[Use]) -> Iterator[Finding]:
+    """Yield the required fields of the first verbs' models that no new case would have."""
+    told: set[tuple[str, str]] = set()
+    for use in uses:
+        workflow, verb = sources.workflow_of(use.process_id), registry.find(use.verb)
+        if workflow is None or verb is None or not use.is_first:
+            continue
+        origin = sources.contracts.workflows[workflow.name].origin.at("payload", "initial")
+        given = {target.partition(".")[0]: target for target in workflow.initial}
+        received = _received(use, given)
+        for field in () if received is None else find_missing_fields(verb.model, received):
+            if (workflow.name, field) in told:
+                continue
+            told.add((workflow.name, field))
+            words = f"payload.initial of {workflow.name} does not give {field}, which {verb.name} requires, the first"
+            near = nearest(field, given)
+            hint = f"Write {field} in place of {near}" if near else "Add it, or give the field a default in the model"
+            yield Location.origin(origin.at(given[near]) if near else origin).finding(
+                INITIAL_INCOMPLETE,
+                f"{words} verb at {use.element_id}",
+                hint=hint,
+                process=use.process_id,
+                detail=f"{workflow.name} {field}",
+            )
+
+
+def _received(use: Use, given: Collection[str]) -> Collection[str] | None:
+    """Return the fields that a verb receives of those a case has; None if it is unclear."""
+    if not use.mapping:
+        return given
+    inputs = [(source.split("."), target.split(".")) for way, source, target in use.mapping if way == "input"]
+    if any(len(source) == 1 or len(target) == 1 for source, target in inputs):
+        return None  # the whole state, or the whole request
+    return {target[1] for source, target in inputs if source[1] in given}
+
+
+def _find_unknown_outcomes(registry: Registry, sources: Sources, uses: Sequence[Use]) -> Iterator[Finding]:
+    """Yield the fields of outcomes that no verb of the process has; a process without a model here is left out."""
+    for workflow in sources.workflows:
+        own = [use for use in uses if use.process_id == workflow.process]
+        names = {*workflow.sub_verbs, *workflow.compensation.values()}
+        models = [verb.model for verb in map(registry.find, names) if verb is not None]
+        if not own or len(models) < len(names):
+            continue
+        stored = {*workflow.initial, *_stored_by_mappings(own)}
+        for target, source in workflow.outcome.items():
+            path = source.partition(".")[2]
+            unknown = [find_unknown_step(model, path) for model in models]
+            if None in unknown or any(_overlap(path, one) for one in stored):
+                continue
+            steps = [step for step in unknown if step is not None]
+            step = max((step for step, _ in steps), key=path.split(".").index)
+            known = {name for at, names in steps if at == step for name in names}
+            near = nearest(step, known if step != path.split(".")[0] else {*known, *stored})
+            words = (
+                f"the outcome {target} of {workflow.name} is {source}, and no verb of its process has a field {step}"
+            )
+            hint = f"Write {near} in place of {step}" if near else "Write a field of the verbs' models"
+            origin = sources.contracts.workflows[workflow.name].origin.at("payload", "outcome", target)
+            yield Location.origin(origin).finding(
+                OUTCOME_UNKNOWN, words, hint=hint, process=workflow.process, detail=f"{workflow.name} {target}"
+            )
+
+
+def _stored_by_mappings(uses: Iterable[Use]) -> Iterator[str]:
+    for use in uses:
+        yield from (target.partition(".")[2] for way, _, target in use.mapping if way == "output")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether one path is the other, or leads to it or into it; the whole data is an empty path."""
+    steps = [*zip(one.split("."), other.split("."), strict=False)]
+    return not other or all(first == second for first, second in steps)
 
 
 def _workflow_differences(registry: Registry, sources: Sources, written: WorkflowVerb) -> Iterator[Finding]:

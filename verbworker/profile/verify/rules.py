@@ -159,6 +159,30 @@ WRITES_UNKNOWN = _rule(
     Right:  writes=("decision",)
     """,
 )
+INITIAL_INCOMPLETE = _rule(
+    "VF816",
+    "initial-incomplete",
+    """What a case starts with has every field that its first verb requires.
+
+    A case without it stops at its first step. Fields with a default, and those that an earlier verb may add, are not
+    missing; a model whose own validator sees the data first is not compared.
+
+    Wrong:  payload: {initial: {polcy: args.policy}}, and a model with the required field policy
+    Right:  payload: {initial: {policy: args.policy}}
+    """,
+)
+OUTCOME_UNKNOWN = _rule(
+    "VF817",
+    "outcome-unknown",
+    """The fields that an outcome names are fields of the data.
+
+    They are in payload.initial or in the model of a verb that the process may call. Any other is missing from every
+    outcome. Models that accept more fields than they declare may have any.
+
+    Wrong:  payload: {outcome: {status: data.stat}}, and a model with the field status
+    Right:  payload: {outcome: {status: data.status}}
+    """,
+)
 BUSINESS_KEY_DIFFERS = _rule(
     "VF821",
     "business-key-differs",

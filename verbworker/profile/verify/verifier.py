@@ -29,7 +29,9 @@ from verbworker.profile.verify.model_tree import ModelTree, open_model
 from verbworker.profile.verify.rules import (
     DEFINITION_ID_UNCHANGED,
     GENERATED_OUTDATED,
+    INITIAL_INCOMPLETE,
     NOT_COMPILED,
+    OUTCOME_UNKNOWN,
     POLICY_DIFFERS,
     PROCESS_TWICE,
     VERB_CONTRACT_DIFFERS,
@@ -92,8 +94,8 @@ def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = 
     return verification.finish()
 
 
-_STOPPING = {VERB_UNREGISTERED.code, WRITES_UNKNOWN.code}
-_TOLD = {POLICY_DIFFERS.code, VERB_CONTRACT_DIFFERS.code, VERB_UNCALLED.code, *_STOPPING}
+_STOPPING = {VERB_UNREGISTERED.code, WRITES_UNKNOWN.code, INITIAL_INCOMPLETE.code}
+_TOLD = {OUTCOME_UNKNOWN.code, POLICY_DIFFERS.code, VERB_CONTRACT_DIFFERS.code, VERB_UNCALLED.code, *_STOPPING}
 
 
 def check_application(models: Sequence[Resource], sources: Sources, registry: Registry) -> tuple[Report, bool]:
