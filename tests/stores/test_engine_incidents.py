@@ -9,19 +9,26 @@ from uuid import uuid4
 import pytest
 
 from tests.support.drawing import Drawing, listeners
-from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
+from tests.support.engine_cases import (
+    CASES,
+    EngineCase,
+    alone,
+    begin_case,
+    declare_flags,
+    find_no_way,
+    take,
+    without_a_way,
+)
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
 from tests.support.weaving import woven
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.errors import EngineUnavailable, InvocationInvalid
 from verbworker.job.job import Job
-from verbworker.profile.compile import Compiled
 from verbworker.runbook.event import Event, Kind, Wait, describe
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.overview import Filter, Overview, Trouble
 from verbworker.stores.database import Database
-from verbworker.stores.deployments import Deployments
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.resolutions import Resolution, Resolutions
@@ -217,13 +224,7 @@ async def test_only_values_that_the_contract_has_can_be_set(
     stored, _ = await begin_case(database, engine, drawing)
     # The name of every flag is in the model: what it reads is another check.
     content = drawing.xml() + b"<!-- orch_kind orch_count orch_other -->"
-    compiled = Compiled(drawing.process, "kyc.open-case", None, {"flags": CONTRACT}, {})
-    made = replace(woven(), content=content, process_id=drawing.process, compiled=compiled)
-    await Deployments(database, engine_id=ENGINE).request(made, resource="r", authored_sha256=b"1" * 32, by="ann")
-    await database.execute(DEPLOYED, ENGINE, drawing.process, content)
-    await database.execute(
-        "UPDATE verbworker.workflow_instance SET definition_key = 77 WHERE instance_uid = $1", stored.instance_uid
-    )
+    await declare_flags(database, stored, replace(woven(), content=content, process_id=drawing.process), CONTRACT)
     await find_no_way(engine)
     (trouble,) = await trouble_of(database)
     resolved = Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
