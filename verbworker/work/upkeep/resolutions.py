@@ -156,7 +156,7 @@ class Resolutions:
             if not isinstance(value, str | int):
                 raise InvocationInvalid(f"the flag {name} must be a text, a whole number, true or false")
             if model is not None and model.flags is not None:
-                _require_declared(model.verb, model.flags, name, value)
+                _require_flag(model.verb, model.flags, name, value)
             # Enough to find a mistyped name: a model names each flag that it reads.
             read = sorted({one.decode() for one in _FLAG.findall(model.woven)}) if model is not None else [name]
             if name not in read:
@@ -168,7 +168,7 @@ class Resolutions:
         return Compensations(self._database, engine_id=self._engine.engine_id)
 
 
-def _require_declared(verb: str, flags: Mapping[str, Flag], name: str, value: object) -> None:
+def _require_flag(verb: str, flags: Mapping[str, Flag], name: str, value: object) -> None:
     """Raise `InvocationInvalid` unless the contract of a workflow verb has this flag with this value."""
     flag = flags.get(name)
     if flag is None:
