@@ -8,9 +8,9 @@ ON CONFLICT (digest) DO NOTHING;
 -- What is about to be deployed, and when it was last asked for.
 INSERT INTO verbworker.deployment_request (
   engine_id, process_id, woven_sha256, verb, resource, authored_sha256, woven, shape_sha256, waits, steps, requested_by,
-  terms_digest, catches
+  terms_digest, catches, flags
 )
-VALUES ($1, $2, sha256($6), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+VALUES ($1, $2, sha256($6), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (engine_id, process_id, woven_sha256) DO UPDATE SET
   requested_at = clock_timestamp(),
   verb = excluded.verb,
@@ -22,7 +22,8 @@ ON CONFLICT (engine_id, process_id, woven_sha256) DO UPDATE SET
   steps = excluded.steps,
   requested_by = excluded.requested_by,
   terms_digest = excluded.terms_digest,
-  catches = excluded.catches;
+  catches = excluded.catches,
+  flags = excluded.flags;
 
 -- name: assume
 -- Record a definition that nobody recorded, as the model it must be: one that was asked for lately. Engines make no new

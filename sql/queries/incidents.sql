@@ -33,11 +33,15 @@ SELECT verbworker.raise_incident($1, $2, $3, $4, $5, $6, $7, $8)
 SELECT verbworker.settle_incident($1, $2) OR verbworker.settle_plain_incident($1, $2) AS is_settled;
 
 -- name: model_of
--- The model that an entry runs, for the flags it reads.
-SELECT deployment.woven
+-- The model that an entry runs, for the flags it reads, and the flags of its contract. A model that was deployed before
+-- these were recorded has none.
+SELECT deployment.verb, deployment.woven, request.flags::text AS flags
 FROM verbworker.workflow_instance AS instance
 JOIN verbworker.process_deployment AS deployment
   ON deployment.engine_id = instance.engine_id AND deployment.definition_key = instance.definition_key
+LEFT JOIN verbworker.deployment_request AS request
+  ON request.engine_id = deployment.engine_id AND request.process_id = deployment.process_id
+  AND request.woven_sha256 = deployment.woven_sha256
 WHERE instance.entry_id = $1;
 
 -- name: resolve_plain

@@ -37,6 +37,14 @@ def draw(shop: Shop, model: bytes, name: str = "order") -> Path:
     return file
 
 
+def with_gate(shop: Shop, mark: str) -> bytes:
+    """Return the model with a user task before its end."""
+    gate = f"""<bpmn:userTask id="review"><bpmn:extensionElements>{mark}</bpmn:extensionElements></bpmn:userTask>
+    <bpmn:sequenceFlow id="reviewed" sourceRef="review" targetRef="end"/>"""
+    drawn = one_task(shop.process, shop.verb).replace(b'targetRef="end"/>', b'targetRef="review"/>')
+    return drawn.replace(b'<bpmn:endEvent id="end"/>', gate.encode() + b'<bpmn:endEvent id="end"/>')
+
+
 def deploy(shop: Shop, *options: str, address: str = "", dsn: str | None = None, **settings: str) -> Said:
     """Run `verbworker deploy processes` in the application's folder."""
     words = options if any(not option.startswith("-") for option in options[:1]) else ("processes", *options)
@@ -117,6 +125,29 @@ class TestDeployed:
         assert row["reason"] in said.err
         assert "Traceback" not in said.err
         assert await value(dsn, ROWS) == 0
+
+    @pytest.mark.parametrize(
+        ("engine", "task", "what"),
+        [
+            ("8.8", "<zeebe:userTask/>", "has task listeners, which need engine 8.8"),
+            ("8.10", "", "has a cancel listener, which needs engine 8.10"),
+        ],
+    )
+    async def test_a_model_for_a_later_engine_is_refused_before_it_is_sent(
+        self, shop: Shop, dsn: str, broker: Gateway, engine: str, task: str, what: str
+    ) -> None:
+        (shop.folder / "pyproject.toml").write_text(f'[tool.verblint]\nverbs = "contracts"\nengine = "{engine}"\n')
+        draw(shop, with_gate(shop, task) if task else one_task(shop.process, shop.verb))
+        said = deploy(shop, "--json", address=broker.address, dsn=dsn)
+        (row,) = json.loads(said.out)["deployments"]
+
+        assert (said.code, row["state"]) == (1, "refused")
+        assert row["reason"] == (
+            f'the cluster is Zeebe 8.6.0, and the woven model {what}; set engine = "8.6" in [tool.verblint], run'
+            " verblint check --fix, and deploy again"
+        )
+        assert row["reason"] in said.err
+        assert await value(dsn, "SELECT count(*) FROM verbworker.deployment_request") == 0
 
     async def test_a_recreated_cluster_is_told_by_its_keys(self, shop: Shop, dsn: str, broker: Gateway) -> None:
         deploy(shop, address=broker.address, dsn=dsn)

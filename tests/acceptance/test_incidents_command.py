@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import Said, verbworker
-from tests.support.engine_cases import CASES, EngineCase, begin_case
+from tests.support.engine_cases import CASES, EngineCase, begin_case, declare_flags, find_no_way, without_a_way
 from tests.support.frames import ENGINE
+from tests.support.weaving import woven
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.runbook.event import Kind
 from verbworker.stores.database import Database
@@ -84,3 +86,24 @@ async def test_an_entry_names_its_only_incident_and_an_unknown_one_is_a_no(
     assert (by_entry.code, json.loads(by_entry.out)["kind"]) == (0, case.kind)
     assert f"verbworker incidents show {stored.entry_id}" in told.out
     assert (unknown.code, nonsense.code) == (1, 2)
+
+
+async def test_a_flag_is_set_to_a_value_of_the_contract_or_not_at_all(
+    database: Database, engine: EmbeddedEngine, run: Callable[..., Said]
+) -> None:
+    drawing = without_a_way()
+    stored, _ = await begin_case(database, engine, drawing)
+    content = drawing.xml() + b"<!-- orch_kind -->"
+    flags = {
+        "orch_way": {"type": "boolean", "values": [], "initial": False},
+        "orch_kind": {"type": "enum", "values": ["a", "b", "c"], "initial": "a"},
+    }
+    await declare_flags(database, stored, replace(woven(), content=content, process_id=drawing.process), flags)
+    await find_no_way(engine)
+
+    resolve = ("incidents", "resolve", str(stored.entry_id), "--reason", "mended", "--set")
+    unknown = run(*resolve, "orch_kind=z")
+    resolved = run(*resolve, "orch_way=true", "--set", "orch_kind=b")
+
+    assert (unknown.code, unknown.sentence()) == (1, "verbworker: the flag orch_kind must be one of a, b, c")
+    assert resolved.code == 0

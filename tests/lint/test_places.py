@@ -77,7 +77,8 @@ PLACES: list[tuple[int, str, bytes]] = [
     (19, "HB310", model(extended("userTask", '<zeebe:taskSchedule dueDate="=now()"/>'))),
     (20, "HB310", model(extended("userTask", '<zeebe:priorityDefinition priority="=1 + 1"/>'))),
     (21, "HB309", model(extended("userTask", '<zeebe:formDefinition formId="=x"/>'))),
-    (21, "HB124", model(extended("userTask", '<zeebe:formDefinition formKey="x"/>'))),
+    (21, "HB124", model(extended("userTask", '<zeebe:formDefinition formKey="camunda-forms:bpmn:x"/>'))),
+    (21, "HB309", model(extended("userTask", '<zeebe:formDefinition formKey="=x"/>'))),
     (22, "HB124", document(extended("process", '<zeebe:userTaskForm id="f">{}</zeebe:userTaskForm>'))),
     (24, "HB108", model(extended("userTask", '<zeebe:taskListeners><zeebe:taskListener eventType="creating" '
                                  'type="x"/></zeebe:taskListeners>'))),

@@ -11,6 +11,7 @@ from verblint.rule import Rule
 from verblint.rules.index import find, rules
 
 FIXED_BY = {
+    "HB127": "form-attribute",
     "HB215": "bare-flag",
     "HB303": "input-shadows",
     "HB308": "mapping-forbidden",

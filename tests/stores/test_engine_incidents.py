@@ -1,6 +1,7 @@
 """Incidents that the embedded engine raises are in the runbook in the same commit, and gone with the engine's."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -8,9 +9,19 @@ from uuid import uuid4
 import pytest
 
 from tests.support.drawing import Drawing, listeners
-from tests.support.engine_cases import CASES, EngineCase, alone, begin_case, find_no_way, take, without_a_way
+from tests.support.engine_cases import (
+    CASES,
+    EngineCase,
+    alone,
+    begin_case,
+    declare_flags,
+    find_no_way,
+    take,
+    without_a_way,
+)
 from tests.support.entries import StoredEntry, told
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, working
+from tests.support.weaving import woven
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.errors import EngineUnavailable, InvocationInvalid
 from verbworker.job.job import Job
@@ -182,6 +193,48 @@ async def test_only_flags_that_the_model_reads_can_be_set(
 
     with pytest.raises(InvocationInvalid, match=words):
         await Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
+    assert await of_kind(stored, Kind.RESOLVE_REQUESTED) == []
+
+
+CONTRACT = {
+    "orch_way": {"type": "boolean", "values": [], "initial": False},
+    "orch_kind": {"type": "enum", "values": ["a", "b", "c"], "initial": "a"},
+    "orch_count": {"type": "integer", "values": [], "initial": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"orch_kind": "z"}, "the flag orch_kind must be one of a, b, c"),
+        ({"orch_kind": 1}, "the flag orch_kind must be one of a, b, c"),
+        ({"orch_way": "yes"}, "the flag orch_way must be of type boolean, not str"),
+        ({"orch_count": True}, "the flag orch_count must be of type integer, not bool"),
+        (
+            {"orch_other": True},
+            "the contract of kyc.open-case declares no flag orch_other; it declares orch_count, orch_kind, orch_way",
+        ),
+        ({"orch_way": True, "orch_kind": "b"}, ""),
+    ],
+)
+async def test_only_values_that_the_contract_has_can_be_set(
+    database: Database, engine: EmbeddedEngine, flags: dict[str, Any], words: str
+) -> None:
+    drawing = without_a_way()
+    stored, _ = await begin_case(database, engine, drawing)
+    # The name of every flag is in the model: what it reads is another check.
+    content = drawing.xml() + b"<!-- orch_kind orch_count orch_other -->"
+    await declare_flags(database, stored, replace(woven(), content=content, process_id=drawing.process), CONTRACT)
+    await find_no_way(engine)
+    (trouble,) = await trouble_of(database)
+    resolved = Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("ada", "mended", flags=flags))
+
+    if not words:
+        assert (await resolved).done
+        return
+    with pytest.raises(InvocationInvalid) as refused:
+        await resolved
+    assert str(refused.value) == words
     assert await of_kind(stored, Kind.RESOLVE_REQUESTED) == []
 
 

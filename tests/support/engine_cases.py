@@ -1,16 +1,21 @@
 """Three ways in which an engine stops by itself, drawn for the embedded engine."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tests.support.drawing import Drawing, listeners
 from tests.support.entries import StoredEntry
+from tests.support.frames import ENGINE
 from verbworker.engine.embedded.engine import EmbeddedEngine
-from verbworker.engine.protocol import Ask, Resource, Start, Started
+from verbworker.engine.protocol import Ask, Deployed, Resource, Start, Started
 from verbworker.job.job import Job
+from verbworker.model.weave import Woven
+from verbworker.profile.compile import Compiled
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
+from verbworker.stores.deployments import Deployments
 
+_DEFINITION = 77
 _WAIT_MS = 5_000  # a job is there at once; a busy machine may be slower
 
 
@@ -60,6 +65,18 @@ async def begin_case(
 
     started = await engine.start_with([Start(drawing.process, variables)], pin)
     return stored, started[0].instance_key
+
+
+async def declare_flags(database: Database, stored: StoredEntry, made: Woven, flags: Mapping[str, object]) -> None:
+    """Record a model as the one that an entry runs, deployed with a contract that has these flags."""
+    compiled = Compiled(made.process_id, "kyc.open-case", None, {"flags": flags}, {})
+    made, authored = replace(made, compiled=compiled), b"1" * 32
+    deployments = Deployments(database, engine_id=ENGINE)
+    deployed = Deployed(made.process_id, 1, _DEFINITION, f"{made.process_id}.bpmn")
+    await deployments.request(made, resource="p.bpmn", authored_sha256=authored, by="ann")
+    await deployments.record(deployed, made, resource="p.bpmn", authored_sha256=authored, by="ann")
+    pinned = "UPDATE verbworker.workflow_instance SET definition_key = $2 WHERE instance_uid = $1"
+    await database.execute(pinned, stored.instance_uid, _DEFINITION)
 
 
 async def take(engine: EmbeddedEngine, kind: str) -> Job:

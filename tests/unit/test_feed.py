@@ -655,6 +655,37 @@ async def test_while_streams_are_refused_the_poll_takes_all_slots_but_one() -> N
         assert {way for ways in engine.ways.values() for way in ways} == {"poll"}
 
 
+class PollingEngine(WatchedEngine):
+    """An engine whose transport has no streams, for as long as a test says so."""
+
+    pushes_jobs = False
+
+
+@virtual_time
+async def test_over_a_transport_without_streams_none_is_begun(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "verbworker.work.feeds")
+    engine = PollingEngine()
+    async with feeding(engine, 8, streaming=True) as running:
+        await seconds(600)
+        await engine.offer(8)
+        await running.take(8)
+
+        assert (engine.streams, max(engine.asks), caplog.messages) == (0, 8, [])
+
+
+@virtual_time
+async def test_a_stream_is_begun_when_the_transport_has_streams_again() -> None:
+    engine = PollingEngine()
+    async with feeding(engine, 8, streaming=True) as running:
+        await seconds(60)
+        engine.pushes_jobs = True
+        await seconds(30)
+        await engine.offer()
+        (job,) = await running.take(1)
+
+        assert engine.ways[job.key] == ["push"]
+
+
 class BriefEngine(WatchedEngine):
     """An engine that ends every stream after a while, without a complaint."""
 

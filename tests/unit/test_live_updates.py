@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import tracemalloc
+from contextlib import ExitStack
 from uuid import UUID
 
 from verbworker.console.live_updates import GATES, RUNBOOK, LiveUpdates, PageReader
@@ -24,7 +25,7 @@ async def heard(reader: PageReader, count: int) -> list[bytes]:
 
 async def test_many_changes_before_a_reader_looks_are_one_word() -> None:
     console = hub()
-    with console.reading(RUNBOOK) as reader:
+    with console.reading(RUNBOOK, "ann") as reader:
         for _ in range(1000):
             console.tell(RUNBOOK)
         lines = await heard(reader, 2)
@@ -37,7 +38,7 @@ async def test_many_changes_before_a_reader_looks_are_one_word() -> None:
 
 async def test_a_reader_hears_of_its_own_topic_alone() -> None:
     console = hub()
-    with console.reading(ENTRY) as one, console.reading(OTHER) as other:
+    with console.reading(ENTRY, "ann") as one, console.reading(OTHER, "ann") as other:
         console.tell(ENTRY, GATES)
         first = await heard(one, 2)
         lines = other.lines(breath=0.01)
@@ -48,7 +49,11 @@ async def test_a_reader_hears_of_its_own_topic_alone() -> None:
 
 async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry() -> None:
     console = hub()
-    with console.reading(RUNBOOK) as one, console.reading(GATES) as two, console.reading(ENTRY) as three:
+    with (
+        console.reading(RUNBOOK, "ann") as one,
+        console.reading(GATES, "ann") as two,
+        console.reading(ENTRY, "ann") as three,
+    ):
         console._hear(str(ENTRY))
         lines = [(await heard(reader, 2))[1] for reader in (one, two, three)]
 
@@ -57,7 +62,7 @@ async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry
 
 async def test_after_a_word_a_reader_rests_and_hears_once_of_all_that_came_meanwhile() -> None:
     console = hub()
-    with console.reading(RUNBOOK) as reader:
+    with console.reading(RUNBOOK, "ann") as reader:
         lines = reader.lines(breath=5, rest=0.05)
         console.tell(RUNBOOK)
         heard = [await anext(lines) for _ in range(2)]
@@ -72,7 +77,7 @@ async def test_after_a_word_a_reader_rests_and_hears_once_of_all_that_came_meanw
 
 async def test_the_end_does_not_wait_for_a_rest() -> None:
     console = hub()
-    with console.reading(RUNBOOK) as reader:
+    with console.reading(RUNBOOK, "ann") as reader:
         lines = reader.lines(breath=60, rest=60)
         console.tell(RUNBOOK)
         heard = [await anext(lines) for _ in range(2)]
@@ -85,12 +90,12 @@ async def test_the_end_does_not_wait_for_a_rest() -> None:
 
 async def test_the_end_ends_every_stream_and_begins_none() -> None:
     console = hub()
-    with console.reading(RUNBOOK) as reader:
+    with console.reading(RUNBOOK, "ann") as reader:
         console.end()
         lines = [line async for line in reader.lines(breath=5)]
 
     assert lines == [b"retry: 2000\n: hello\n\n"]
-    assert console.is_full
+    assert console.is_full("ann")
 
 
 async def test_a_stream_ends_by_itself_so_that_a_login_that_ended_is_noticed() -> None:
@@ -103,18 +108,30 @@ async def test_a_stream_ends_by_itself_so_that_a_login_that_ended_is_noticed() -
 
 async def test_there_are_never_more_readers_than_allowed() -> None:
     console = hub(most=2)
-    with console.reading(RUNBOOK):
-        one = console.is_full
-        with console.reading(GATES):
-            two = console.is_full
-        after = console.is_full
+    with console.reading(RUNBOOK, "ann"):
+        one = console.is_full("bob")
+        with console.reading(GATES, "bob"):
+            two = console.is_full("eve")
+        after = console.is_full("eve")
 
     assert (one, two, after) == (False, True, False)
 
 
+async def test_one_login_cannot_use_up_the_streams_of_the_others() -> None:
+    console = hub(most=9)
+    with ExitStack() as stack:
+        for _ in range(3):
+            assert not console.is_full("ann")
+            stack.enter_context(console.reading(RUNBOOK, "ann"))
+
+        assert console.is_full("ann")
+        assert not console.is_full("bob")
+    assert not console.is_full("ann")
+
+
 async def test_a_reader_that_does_not_read_does_not_grow() -> None:
     console = hub()
-    with console.reading(RUNBOOK):
+    with console.reading(RUNBOOK, "ann"):
         console.tell(RUNBOOK)
         gc.collect()
         tracemalloc.start()

@@ -269,10 +269,30 @@ def test_a_verb_says_which_codes_it_ends_with_or_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("verb", "contract", "words"),
     [
-        (("NO",), None, "kyc.check may end with any error code, but the verb declares that it may end with NO"),
-        ((), None, "kyc.check may end with any error code, but the verb declares that it ends with no error code"),
-        (None, ("NO",), "kyc.check may end with NO, but the verb declares that it may end with any error code"),
-        (("NO", "OTHER"), ("NO",), "kyc.check may end with NO, but the verb declares that it may end with NO, OTHER"),
+        (
+            ("NO",),
+            None,
+            "kyc.check declares that it may end with NO, but the contract of kyc.open-case declares no codes for it;"
+            " add errors: {kyc.check: [NO]} to the contract, or leave errors= of the verb out",
+        ),
+        (
+            (),
+            None,
+            "kyc.check declares that it ends with no error code, but the contract of kyc.open-case declares no codes"
+            " for it; add errors: {kyc.check: []} to the contract, or leave errors= of the verb out",
+        ),
+        (
+            None,
+            ("NO",),
+            "the contract of kyc.open-case declares that kyc.check may end with NO, but the verb declares no codes;"
+            " add errors=('NO',) to the verb, or take kyc.check out of the contract's errors",
+        ),
+        (
+            ("NO", "OTHER"),
+            ("NO",),
+            "the contract of kyc.open-case declares that kyc.check may end with NO, but the verb declares that it may"
+            " end with NO, OTHER; write the same codes in both",
+        ),
     ],
 )
 def test_the_contract_and_the_verb_declare_the_same_codes(
@@ -281,7 +301,9 @@ def test_the_contract_and_the_verb_declare_the_same_codes(
     written = {} if contract is None else {"kyc.check": contract}
     workflow = make_workflow(sub_verbs=("kyc.check",), errors=written)
 
-    assert words in refusal(make_registry("kyc.check", errors=verb).declare(workflow).check)
+    line = work.__code__.co_firstlineno
+    said = refusal(make_registry("kyc.check", errors=verb).declare(workflow).check)
+    assert said == f"tests/unit/test_registry.py:{line}: {words}"
 
 
 def test_the_order_of_codes_is_of_no_matter_and_a_verb_that_nobody_registered_is_not_looked_at() -> None:

@@ -109,6 +109,52 @@ def test_a_fix_turns_one_form_into_the_other_byte_for_byte(
     assert (repaired.content == after, repaired.applied, repaired.report.findings) == (True, 1, ())
 
 
+def with_form(model: bytes, attribute: str) -> bytes:
+    update = b'<ameide:updateDefinition name="review" />'
+    form = f"<zeebe:formDefinition {attribute} />"
+    return model.replace(update, form.encode() + b"\n          " + update)
+
+
+@pytest.mark.parametrize(
+    ("engine", "before", "after"),
+    [
+        ("8.6", with_form(NATIVE, 'externalReference="form-1"'), with_form(JOB, 'formKey="form-1"')),
+        ("8.10", with_form(JOB, 'formKey="form-1"'), with_form(NATIVE, 'externalReference="form-1"')),
+        ("8.6", with_form(NATIVE, 'formId="review"'), with_form(JOB, 'formId="review"')),
+        ("8.8", with_form(JOB, 'externalReference="form-1"'), with_form(JOB, 'formKey="form-1"')),
+        ("8.8", with_form(NATIVE, 'formKey="form-1"'), with_form(NATIVE, 'externalReference="form-1"')),
+        ("8.6", with_form(NATIVE, 'formKey="form-1"'), with_form(JOB, 'formKey="form-1"')),
+        ("8.10", with_form(JOB, 'externalReference="form-1"'), with_form(NATIVE, 'externalReference="form-1"')),
+    ],
+)
+def test_a_fix_takes_the_form_along(project: Path, engine: str, before: bytes, after: bytes) -> None:
+    choose(project, engine)
+
+    repaired = repair(Linter(find_project()), before, NAME)
+
+    assert (repaired.content.decode(), repaired.applied, repaired.report.findings) == (after.decode(), 1, ())
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "codes"),
+    [
+        ("8.6", with_form(NATIVE, 'externalReference="camunda-forms:bpmn:form"'), {"HB510"}),
+        ("8.10", with_form(JOB, 'formKey="camunda-forms:bpmn:form"'), {"HB509", "HB124"}),
+        ("8.10", with_form(JOB, 'formKey="form-1" externalReference=""'), {"HB509"}),
+        ("8.8", with_form(JOB, 'formKey="a" externalReference="b"'), {"HB127"}),
+    ],
+)
+def test_a_form_that_cannot_go_along_is_reported_and_not_fixed(
+    project: Path, engine: str, model: bytes, codes: set[str]
+) -> None:
+    choose(project, engine)
+
+    repaired = repair(Linter(find_project()), model, NAME)
+
+    assert (repaired.content == model, repaired.applied) == (True, 0)
+    assert {finding.code for finding in repaired.report.findings} == codes
+
+
 @pytest.mark.req("TOK-22")
 def test_the_embedded_engine_runs_both_forms_as_the_same_job() -> None:
     (as_job,), (native,) = (compile_models(weave(form, registry).content, "kyc.bpmn") for form in (JOB, NATIVE))

@@ -43,6 +43,7 @@ def build_application(
         redoc_url=None,
         separate_input_output_schemas=False,
         routes=probes or [],
+        redirect_slashes=False,  # its redirects name the host that the request names
         exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, VerbworkerError, Exception), refuse),
     )
     for router in (starts, reads, cancels, decisions, resolutions, messages_of_api, messages.router()):

@@ -210,10 +210,11 @@ async def follow_events(
     entry = await client.entry(entry_id)
     if (await entry.wait(timeout=0)).is_final and not await entry.history(after=after, limit=1):
         return Response(status_code=204)
-    if streams.is_full:
+    reader: str = request.state.sender.name
+    if streams.is_full(reader):
         raise HTTPException(503, "this server takes no more streams now; try again later", RETRY_SOON)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(streams.lines(entry, after), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(streams.lines(entry, after, reader), media_type="text/event-stream", headers=headers)
 
 
 @cancels.post(

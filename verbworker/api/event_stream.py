@@ -1,6 +1,7 @@
 """Events as a stream (server-sent events) that a client can resume where it broke off."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 
 from verbworker.client.entry_handle import EntryHandle
@@ -8,6 +9,7 @@ from verbworker.client.records import EventRecord
 from verbworker.errors import StoreError
 from verbworker.http.answers import STREAM_KEEPALIVE_S, STREAM_LIFE_S
 
+_READERS = 4  # so many may have all the streams that one may have
 _GREETING = b"retry: 2000\n\n"
 _STILL_HERE = b": still here\n\n"
 
@@ -17,23 +19,24 @@ class EventStreams:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open = 0
+        self._per_reader = max(most // _READERS, 1)
+        self._open: Counter[str] = Counter()
         self._stopped = asyncio.Event()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether another stream would be one too many, or the server is stopping."""
-        return self._stopped.is_set() or self._open >= self._most
+    def is_full(self, reader: str) -> bool:
+        """Return whether another stream would be one too many, of all or of one reader, or the server is stopping."""
+        is_full = self._open.total() >= self._most or self._open[reader] >= self._per_reader
+        return self._stopped.is_set() or is_full
 
     def stop(self) -> None:
         """End every stream; their clients reconnect to another server and resume."""
         self._stopped.set()
 
-    async def lines(self, entry: EntryHandle, after: int) -> AsyncIterator[bytes]:
+    async def lines(self, entry: EntryHandle, after: int, reader: str) -> AsyncIterator[bytes]:
         """Yield the stream of an entry's events from the one behind `after` on; the id of each is its number."""
         clock = asyncio.get_running_loop().time
         ends_at, said_at = clock() + STREAM_LIFE_S, clock()
-        self._open += 1
+        self._open[reader] += 1
         try:
             yield _GREETING
             async for events in entry.looks(after=after):
@@ -50,7 +53,8 @@ class EventStreams:
             # The database is away: the client reconnects and resumes after its last event.
             return
         finally:
-            self._open -= 1
+            self._open[reader] -= 1
+            self._open += Counter()  # forget readers without a stream
 
 
 def _line(event: EventRecord) -> bytes:

@@ -25,7 +25,7 @@ from verbworker.http.answers import probe_routes
 from verbworker.http.oidc import Issuer
 from verbworker.http.rate import Rates
 from verbworker.http.server import ServerOptions, bind, open_server
-from verbworker.http.waiting_server import open_waiting_server
+from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores import durability
 from verbworker.stores.database import Database
@@ -52,8 +52,11 @@ async def serve(
     """Serve messages and cases until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
     advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
-    options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
-    meanwhile = open_waiting_server(ingress.host, ingress.port, options, advice=advice)
+    options = ServerOptions(
+        *(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key), proxies=ingress.proxies
+    )
+    probe_port = ingress.probe_port
+    meanwhile = open_waiting_server(ingress.host, ingress.port, options, advice=advice, probe_port=probe_port)
     if not await await_database(settings.database(), stop, meanwhile):
         return
     async with AsyncExitStack() as stack:
@@ -71,12 +74,14 @@ async def serve(
         client = Client(settings, by="api", resources=resources)
         immediate = ImmediateDelivery(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant)
         streams, stopping = EventStreams(_MOST_STREAMS), asyncio.Event()
+        probes = probe_routes(database.ping, stopping.is_set)
+        await stack.enter_async_context(open_probes(ingress.host, probe_port, probes))
         app = build_application(
             MessageRoutes(client, immediate, ingress.body_limit),
             client=client,
             admission=Admission(guard, Rates(ingress.rate, ingress.burst), ingress.body_limit),
             streams=streams,
-            probes=[*probe_routes(database.ping, stopping.is_set)],
+            probes=[*probes],
         )
         async with running([delivery.service], stop), open_server(carry_trace(app), listener, options):
             await stop.wait()

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from verbworker.app.api_keys import ApiKey
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Word
-from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
+from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
 
 
 class Scope(StrEnum):
@@ -89,6 +89,10 @@ class IngressSettings(BaseSettings):
     drain: Seconds = Field(default=timedelta(seconds=20), description="how long running requests may take at shutdown")
     tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
     tls_key: Path | None = Field(default=None, description="key of the certificate")
+    proxies: Proxies = Field(
+        default=(), description="addresses or networks of proxies, whose connections are not limited"
+    )
+    probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
 
     def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""

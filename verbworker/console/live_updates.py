@@ -20,6 +20,7 @@ CHANNEL = "verbworker_runbook"
 RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
 _EVERY = 1.0  # notifications come at once; this finds what they miss, before a person wonders
 _LISTEN_AGAIN = 5.0  # seconds between attempts to listen after the connection broke
+_LOGINS = 3  # so many may have all the streams that one login may have
 _REST = 1.0  # a page of a busy case reloads at most once a second
 
 Topic = str | UUID
@@ -28,8 +29,9 @@ Topic = str | UUID
 class PageReader:
     """One open page. It stores whether something changed, not how often, so a page that does not read cannot grow."""
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, login: str = "") -> None:
         self.topic = topic
+        self.login = login
         # It missed what changed between loading its page and opening its stream.
         self.is_new = True
         self._changed = asyncio.Event()
@@ -68,14 +70,15 @@ class PageReader:
 class Stream(StreamingResponse):
     """The event stream of a page that stays up to date."""
 
-    def __init__(self, updates: "LiveUpdates", topic: Topic) -> None:
+    def __init__(self, updates: "LiveUpdates", topic: Topic, login: str) -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._updates = updates
         self._topic = topic
+        self._login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader leaves or the console ends."""
-        with self._updates.reading(self._topic) as reader:
+        with self._updates.reading(self._topic, self._login) as reader:
             self.body_iterator = reader.lines()
             await super().__call__(scope, receive, send)
 
@@ -93,15 +96,15 @@ class LiveUpdates:
         self._listening = PollLoop("console-hints", self._listen, every=_LISTEN_AGAIN)
         self.services: tuple[Service, ...] = (self._listening, PollLoop("console-look", self._look, every=every))
 
-    @property
-    def is_full(self) -> bool:
-        """Whether another page would be one too many."""
-        return self._is_over or len(self._readers) >= self._most
+    def is_full(self, login: str) -> bool:
+        """Return whether another page would be one too many, of all or of one login."""
+        own = sum(reader.login == login for reader in self._readers)
+        return self._is_over or len(self._readers) >= self._most or own >= max(self._most // _LOGINS, 1)
 
     @contextmanager
-    def reading(self, topic: Topic) -> Iterator[PageReader]:
+    def reading(self, topic: Topic, login: str) -> Iterator[PageReader]:
         """Register a page for one topic until the end of the block."""
-        reader = PageReader(topic)
+        reader = PageReader(topic, login)
         self._readers.add(reader)
         try:
             yield reader

@@ -72,4 +72,6 @@ def application(auth: Authentication, login: Login, api: Api) -> SecurityHeaders
         return auth.refusal(500, BUG, None)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
+    # Its redirects name the host that the request names.
+    app.router.redirect_slashes = False
     return SecurityHeaders(app, auth.addresses)

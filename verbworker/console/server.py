@@ -21,8 +21,9 @@ from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
+from verbworker.http.answers import probe_routes
 from verbworker.http.server import ServerOptions, bind, open_server
-from verbworker.http.waiting_server import open_waiting_server
+from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
@@ -49,8 +50,9 @@ async def serve(
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     most = console.streams + _BESIDE_STREAMS
-    options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
-    meanwhile = open_waiting_server(console.host, console.port, options, advice=advice)
+    options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key, proxies=console.proxies)
+    probe_port = console.probe_port
+    meanwhile = open_waiting_server(console.host, console.port, options, advice=advice, probe_port=probe_port)
     if not await await_database(settings.database(), stop, meanwhile):
         return
     with closing(bind(console.host, console.port, advice=advice)) as listener:
@@ -68,7 +70,11 @@ async def serve(
                 client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
             app = application(auth, Login(auth, logins, client), Api(auth, logins))
             opened(addresses.home)
-            async with running(tools.updates.services, stop), open_server(carry_trace(app), listener, options):
+            async with (
+                open_probes(console.host, probe_port, probe_routes(database.ping)),
+                running(tools.updates.services, stop),
+                open_server(carry_trace(app), listener, options),
+            ):
                 await stop.wait()
                 tools.updates.end()
 

@@ -15,7 +15,7 @@ from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
-from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
+from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
 
 _SHORTEST_SECRET = 32  # characters; shorter ones can be guessed
 
@@ -80,6 +80,10 @@ class ConsoleSettings(BaseSettings):
     drain: Seconds = Field(default=timedelta(seconds=10), description="how long running requests may take at shutdown")
     tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
     tls_key: Path | None = Field(default=None, description="key of the certificate")
+    proxies: Proxies = Field(
+        default=(), description="addresses or networks of proxies, whose connections are not limited"
+    )
+    probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""

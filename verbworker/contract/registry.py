@@ -1,7 +1,7 @@
 """The registry: which verbs exist, which processes may call them, and how they are treated."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from verbworker.contract.task import PlainTask, check_task, plain_task
 from verbworker.contract.verb import Act, Mode, OnUnknown, Verb
 from verbworker.contract.workflow import WorkflowVerb, load_verbs, say_step, workflow_verbs
 from verbworker.errors import ContractInvalid
+from verbworker.job.error_place import locate_function
 from verbworker.payload.upgrade import Change, Upgrade, Upgrades
 
 if TYPE_CHECKING:
@@ -258,10 +259,8 @@ class Registry:
             written = workflow.errors.get(verb.name)
             if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
                 continue
-            raise ContractInvalid(
-                f"{workflow.name} declares that {verb.name} {_ends_with(written)}, but the verb declares that it"
-                f" {_ends_with(verb.errors)}; write the same codes in the contract's errors and in errors= of the verb"
-            )
+            place = locate_function(verb.act.function)
+            raise ContractInvalid(f"{place}: {_describe_difference(workflow.name, verb, written)}")
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
         if policy is not None and policy not in self._policies:
@@ -342,10 +341,24 @@ def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> A
     return act
 
 
-def _ends_with(codes: Iterable[str] | None) -> str:
-    if codes is None:
-        return "may end with any error code"
-    return f"may end with {', '.join(sorted(codes))}" if codes else "ends with no error code"
+def _describe_difference(workflow: str, verb: Verb, written: Sequence[str] | None) -> str:
+    """Describe how the codes in a contract differ from those of the verb, and what to change."""
+    if written is None:
+        codes = ", ".join(sorted(verb.errors or ()))
+        return (
+            f"{verb.name} declares that it {_ends_with(verb.errors or ())}, but the contract of {workflow} declares no"
+            f" codes for it; add errors: {{{verb.name}: [{codes}]}} to the contract, or leave errors= of the verb out"
+        )
+    said = f"the contract of {workflow} declares that {verb.name} {_ends_with(written)}, but the verb declares"
+    if verb.errors is None:
+        given = tuple(sorted(written))
+        return f"{said} no codes; add errors={given} to the verb, or take {verb.name} out of the contract's errors"
+    return f"{said} that it {_ends_with(verb.errors)}; write the same codes in both"
+
+
+def _ends_with(codes: Iterable[str]) -> str:
+    named = ", ".join(sorted(codes))
+    return f"may end with {named}" if named else "ends with no error code"
 
 
 def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:

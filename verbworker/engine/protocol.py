@@ -367,6 +367,15 @@ class TellsTime(Protocol):
 
 
 @runtime_checkable
+class ChoosesTransport(Protocol):
+    """A remote engine that is reached over one of several transports, not all of which can push jobs."""
+
+    @property
+    def pushes_jobs(self) -> bool:
+        """Whether the transport in use can push jobs; otherwise no stream is worth opening."""
+
+
+@runtime_checkable
 class KnowsOffers(Protocol):
     """A remote engine with several APIs, some of which a cluster may lack."""
 

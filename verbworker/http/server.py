@@ -7,41 +7,48 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from email.utils import formatdate
 from pathlib import Path
 from typing import Any, Final
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from verbworker.errors import CannotRun
+from verbworker.http.answers import json_error
+from verbworker.http.connections import Connections, Network, make_protocol
 
 _log = logging.getLogger(__name__)
 
-# How long a connection may stay without a request: it counts against the limit all the same.
-_LONGEST_IDLE_S: Final = 15.0
+# How long a connection may stay without the head of a request: it counts against the limit all the same.
+_LONGEST_IDLE_S: Final = 10.0
 # Requests that were sent before the stop are read within it; uvicorn closes a connection without one.
 _LAST_ARRIVALS_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server runs: concurrent connections, time to drain, and TLS certificate."""
+    """How a server runs: concurrent connections, time to drain, and TLS certificate.
+
+    One address may have `connections_per_peer`, by default half of all; a proxy, which speaks for many, all of them.
+    """
 
     connections: int
     drain: timedelta
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     longest_idle_s: float = _LONGEST_IDLE_S
+    connections_per_peer: int | None = None
+    proxies: tuple[Network, ...] = ()
 
 
 @asynccontextmanager
 async def open_server(app: Any, listener: socket.socket, options: ServerOptions) -> AsyncIterator[None]:
     """Serve `app` until the end of the block, then wait for the last answers."""
+    per_peer = options.connections_per_peer or max(options.connections // 2, 1)
+    connections = Connections(options.connections, per_peer, options.proxies)
     config = uvicorn.Config(
-        app,
-        http=_protocol(options.longest_idle_s),
+        _refuse_ambiguous(app),
+        http=make_protocol(connections, options.longest_idle_s),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -49,7 +56,8 @@ async def open_server(app: Any, listener: socket.socket, options: ServerOptions)
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=options.connections,
+        # Connections are limited where they are made; one that makes room is closed a moment after the new one came.
+        limit_concurrency=2 * options.connections,
         timeout_keep_alive=round(options.longest_idle_s) or 1,
         timeout_graceful_shutdown=round(options.drain.total_seconds()) or 1,
         ssl_certfile=options.tls_certificate,
@@ -80,29 +88,15 @@ def bind(host: str, port: int, *, advice: str) -> socket.socket:
         raise CannotRun(f"cannot listen on {host} port {port}: {error.strerror or error}; {advice}") from error
 
 
-def _protocol(longest_idle_s: float) -> type[H11Protocol]:
-    class BoundedProtocol(H11Protocol):
-        """Closes a connection on which no request arrives: a few of them could otherwise use up the limit."""
+def _refuse_ambiguous(app: ASGIApp) -> ASGIApp:
+    """Refuse a body with a length and in chunks: a proxy in front may read its end where we do not."""
 
-        _deadline: asyncio.TimerHandle | None = None
+    async def refuse_or_serve(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if b"content-length" in names and b"transfer-encoding" in names:
+            refusal = json_error(400, "send Content-Length or Transfer-Encoding, not both", {"Connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        await app(scope, receive, send)
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-            """Expect a request."""
-            super().connection_made(transport)
-            self._expect_head()
-
-        def handle_events(self) -> None:
-            """Handle what has arrived; called after each answer as well."""
-            self.server_state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
-            super().handle_events()
-            self._expect_head()
-
-        def _expect_head(self) -> None:
-            if self.conn.their_state is not h11.IDLE:
-                if self._deadline is not None:
-                    self._deadline.cancel()
-                self._deadline = None
-            elif self._deadline is None:
-                self._deadline = self.loop.call_later(longest_idle_s, self.transport.close)
-
-    return BoundedProtocol
+    return refuse_or_serve

@@ -2,16 +2,29 @@
 
 import json
 from collections.abc import Iterable
+from ipaddress import ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
-from pydantic_settings import BaseSettings
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode
 
 from verbworker.errors import ContractInvalid
+from verbworker.http.connections import Network
 
 STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
+
+def _networks(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return tuple(ip_network(word.strip()) for word in value.split(",") if word.strip())
+    except ValueError:
+        raise ValueError("write addresses or networks, separated by commas: 10.0.0.7, 10.1.0.0/16") from None
+
+
+Proxies = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 
 Found = TypeVar("Found", bound=BaseSettings)
 Known = TypeVar("Known", bound=BaseModel)

@@ -65,6 +65,13 @@ def locate_error(error: BaseException, module: str = "") -> RaisedError:
     return RaisedError(type(next(leaves(error))).__name__, sqlstate=next(states, None))
 
 
+def locate_function(function: Callable[..., object]) -> str:
+    """Return the file and line of a function of a verb's author, as `verbs/kyc.py:12`; its module without a line."""
+    module = str(getattr(function, "__module__", ""))
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return module if code is None else f"{_short_file(code.co_filename, module)}:{code.co_firstlineno}"
+
+
 def _about(error: Failure, function: Callable[..., object]) -> RaisedError:
     """Return an error with the place of the function that it is about."""
     code = getattr(inspect.unwrap(function), "__code__", None)

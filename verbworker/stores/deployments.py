@@ -103,6 +103,7 @@ class Deployments:
             by,
             _terms_digest(woven),
             json.dumps(catches.as_json(woven.catches)),
+            json.dumps(woven.compiled.ir["flags"]) if woven.is_hollow else None,
         )
 
     async def assume(

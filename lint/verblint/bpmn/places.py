@@ -48,6 +48,7 @@ POLICIES: Mapping[tuple[str, str], EvaluationPolicy] = {
     ("property", "name"): EvaluationPolicy.LITERAL,
     ("property", "value"): EvaluationPolicy.LITERAL,
     ("formDefinition", "formId"): EvaluationPolicy.LITERAL,
+    ("formDefinition", "formKey"): EvaluationPolicy.LITERAL,
     ("formDefinition", "externalReference"): EvaluationPolicy.LITERAL,
     ("formDefinition", "bindingType"): EvaluationPolicy.LITERAL,
     ("formDefinition", "versionTag"): EvaluationPolicy.LITERAL,

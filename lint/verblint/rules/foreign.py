@@ -196,7 +196,7 @@ def embedded_form(context: Context) -> Iterator[Finding]:
     """A model embeds no forms.
 
     An embedded form is JSON with expressions that read and write process variables by name. A form is a separate
-    resource, found by its id, or the gate shows what its contract declares.
+    resource, found by its id, or outside the engine, or the gate shows what its contract declares.
 
     Wrong:  <zeebe:userTaskForm id="form">{"components": [...]}</zeebe:userTaskForm>
     Right:  <zeebe:formDefinition formId="review" />
@@ -204,10 +204,13 @@ def embedded_form(context: Context) -> Iterator[Finding]:
     for element in context.every("userTaskForm", namespace=ZEEBE):
         message = "the form is embedded in the model"
         yield context.at(element, message, hint="Deploy it as a form, and name it by formId", detail=element.id)
+    from verblint.fixes.form_attributes import is_embedded
+
     for element in context.every("formDefinition", namespace=ZEEBE):
         key = element.attribute("formKey")
-        if key is not None:
-            yield context.at(key.whole, "the form is named by a key", hint="Name it by formId", detail="formKey")
+        if key is not None and is_embedded(key.value):
+            message = "the form is named by the key of an embedded form"
+            yield context.at(key.whole, message, hint="Name it by formId", detail="formKey")
 
 
 FEEL = "https://www.omg.org/spec/DMN/20191111/FEEL/"

@@ -206,7 +206,8 @@ def job_based_user_task(context: Context) -> Iterator[Finding]:
         if not node.binding.is_user_task:
             message = f"the user task is a job, which engine {context.settings.engine} no longer makes"
             fix = insert_extension(node.element, "userTask", "make the user task native")
-            yield context.at(node.element, message, hint="Add <zeebe:userTask /> to its extensionElements", fix=fix)
+            hint = "Add <zeebe:userTask /> to its extensionElements"
+            yield _with_form(context, node, fix, message, hint)
 
 
 @rule("HB510", on=engine_marks(lambda version: version < (8, 8)))
@@ -214,7 +215,8 @@ def native_user_task(context: Context) -> Iterator[Finding]:
     """Before engine 8.8, a user task is a job.
 
     The runtime learns of a native user task through a task listener, which older engines do not have. The process would
-    wait there, and no person would be asked.
+    wait there, and no person would be asked. A job names a form outside the engine by `formKey`, a native task by
+    `externalReference`.
 
     Wrong:  <userTask id="Review"> with <zeebe:userTask /> and engine 8.6
     Right:  <userTask id="Review" />
@@ -225,14 +227,24 @@ def native_user_task(context: Context) -> Iterator[Finding]:
         if node.binding.is_user_task:
             message = f"the user task is native, and engine {context.settings.engine} does not tell the runtime of it"
             hint = "Remove <zeebe:userTask />, or set the engine to 8.8"
-            yield context.at(node.element, message, hint=hint, fix=_as_job(node))
+            yield _with_form(context, node, _as_job(node), message, hint)
 
 
-def _as_job(node: FlowNode) -> Fix | None:
-    marks = [
-        mark for holder in node.element.find_all("extensionElements") for mark in holder.find_all("userTask", ZEEBE)
-    ]
-    return remove(marks[0], "make the user task a job") if marks else None
+def _as_job(node: FlowNode) -> Fix:
+    holders = node.element.find_all("extensionElements")
+    mark = next(mark for holder in holders for mark in holder.find_all("userTask", ZEEBE))
+    return remove(mark, "make the user task a job")
+
+
+def _with_form(context: Context, node: FlowNode, fix: Fix, message: str, hint: str) -> Finding:
+    """Return the finding of a user task of the wrong kind; its form goes along, or there is no fix."""
+    from verblint.fixes.form_attributes import convert_forms
+
+    forms = convert_forms(node.element, is_native=not node.binding.is_user_task)
+    if forms is None:
+        hint = f"{hint}; name its form by formId first, because the form cannot be converted"
+        return context.at(node.element, message, hint=hint)
+    return context.at(node.element, message, hint=hint, fix=Fix(fix.description, (*fix.edits, *forms)))
 
 
 @rule("HB511", severity=Severity.WARNING, on=(CONTRACTS,))

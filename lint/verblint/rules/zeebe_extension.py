@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import BPMN, ZEEBE, name_of
+from verblint.bpmn.model import NodeKind
 from verblint.bpmn.places import POLICIES, EvaluationPolicy, places
-from verblint.bpmn.zeebe_schema import ATTRIBUTES, SHAPES, known_elements
+from verblint.bpmn.zeebe_schema import ATTRIBUTES, SHAPES, Version, known_elements
 from verblint.contracts.syntax import JOB_TYPE
 from verblint.fixes.rewrites import unquote
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE, OWN_JOBS, describe, extended_by, suggestion
-from verblint.report import Finding
+from verblint.report import Finding, Fix
 from verblint.rule import Context, attribute_mark, rule
 from verblint.startup.pattern import pattern
 
@@ -104,6 +105,43 @@ def zeebe_twice(context: Context) -> Iterator[Finding]:
             if count > 1:
                 message = f"the {describe(element)} is written once more"
                 yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")
+
+
+@rule("HB127", on=("formDefinition",))
+def form_attribute(context: Context) -> Iterator[Finding]:
+    """The form of a user task is named by one attribute, which fits the kind of task.
+
+    Engines refuse any other. Both kinds take `formId`, the id of a deployed form. For a form outside the engine a
+    job-based user task takes `formKey`, and a native one `externalReference`.
+
+    Wrong:  <userTask id="Review"> with <zeebe:formDefinition externalReference="form-1" />, without <zeebe:userTask />
+    Right:  <userTask id="Review"> with <zeebe:formDefinition formKey="form-1" />
+    """
+    from verblint.fixes.form_attributes import form_names
+
+    for _, node in context.nodes(NodeKind.USER_TASK):
+        is_native = node.binding.is_user_task
+        for number, form in enumerate(form_names(node.element, is_native=is_native)):
+            if form.fits:
+                continue
+            kind = "native" if is_native else "job-based"
+            edit, hint = form.rename(), "Name the form by formId alone"
+            if not form.written:
+                message = "the form has no name"
+            elif form.written == (form.foreign,):
+                message = f"a {kind} user task does not take {form.foreign}"
+                hint = f"Write {form.own_name} instead of {form.foreign}" if edit is not None else hint
+            else:
+                message = f"the form has several names: {', '.join(form.written)}"
+            # A task of the wrong kind is converted as a whole, by another rule.
+            is_final = _may_stay(context.settings.engine_version, is_native)
+            fix = Fix(f"name the form by {form.own_name}", (edit,)) if edit is not None and is_final else None
+            yield context.at(form.element, message, hint=hint, detail=f"form {number}", fix=fix)
+
+
+def _may_stay(engine: Version, is_native: bool) -> bool:
+    """Return whether an engine takes this kind of user task."""
+    return engine >= (8, 8) if is_native else engine < (8, 10)
 
 
 @rule("HB309", on=_LITERALS)

@@ -28,11 +28,11 @@ async def load(tools: PageTools, visit: PageVisit) -> Response:
 
 async def events(tools: PageTools, visit: PageVisit) -> Response:
     """Stream an event to one page whenever what it shows has changed."""
-    topic = visit.query_value("topic")
-    if tools.updates.is_full:
+    topic, login = visit.query_value("topic"), f"{visit.session.tenant}/{visit.session.name}"
+    if tools.updates.is_full(login):
         raise HTTPException(503, "too many pages are open for live updates; reload this one to update it")
     if topic in _TOPICS:
-        return Stream(tools.updates, topic)
+        return Stream(tools.updates, topic, login)
     try:
         entry_id = UUID(topic)
     except ValueError:
@@ -41,4 +41,4 @@ async def events(tools: PageTools, visit: PageVisit) -> Response:
         await visit.client(tools).entry(entry_id)
     except NotFound:
         raise HTTPException(404, "there is no such topic") from None
-    return Stream(tools.updates, entry_id)
+    return Stream(tools.updates, entry_id, login)

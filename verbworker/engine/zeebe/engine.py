@@ -34,9 +34,8 @@ from verbworker.engine.zeebe.channel import cut_connections
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.instance_probe import exists
 from verbworker.engine.zeebe.offers import ClusterOffers
-from verbworker.engine.zeebe.rest_client import RestClient
+from verbworker.engine.zeebe.rest_client import RestClient, UserTaskCalls
 from verbworker.engine.zeebe.rest_gateway import correlate
-from verbworker.engine.zeebe.rest_user_tasks import UserTaskCalls
 from verbworker.engine.zeebe.search import WAIT_STATES_SINCE, Search
 from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
@@ -74,6 +73,11 @@ class ZeebeEngine:
         """The name under which this cluster's job keys are unique."""
         return self._engine_id
 
+    @property
+    def pushes_jobs(self) -> bool:
+        """Whether the transport in use can push jobs: not over REST."""
+        return self._gateway.pushes_jobs
+
     async def facts(self) -> EngineFacts:
         """Return the gateway's version and the size of the cluster."""
         facts = wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
@@ -86,7 +90,7 @@ class ZeebeEngine:
 
     async def offers(self) -> EngineOffers:
         """Return which of gRPC, REST and search the cluster offers; kept for some minutes."""
-        return await self._offers.look(pushes_jobs=self._gateway.pushes_jobs)
+        return await self._offers.look(pushes_jobs=self.pushes_jobs)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""

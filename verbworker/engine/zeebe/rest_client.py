@@ -10,11 +10,11 @@ from uuid import uuid4
 import orjson
 
 from verbworker.background.outages import ENGINE
-from verbworker.engine.protocol import Resource
+from verbworker.engine.protocol import OWN_ACTION, Resource
 from verbworker.engine.zeebe.auth import Access, Header
 from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.engine.zeebe.rest_status import read_answer, refusal
-from verbworker.errors import AnswerTooLarge, CommandInvalid, EngineUnavailable
+from verbworker.errors import AnswerTooLarge, CommandInvalid, EngineUnavailable, JobNotActive, TaskTaken
 from verbworker.http.http_client import HttpConnections, Reply
 from verbworker.retrying import BACKPRESSURE
 
@@ -22,6 +22,7 @@ _PREFIX: Final = "/v2"
 _JSON: Final = "application/json"
 # A poll's jobs come from several partitions, each of which fills a message of the gateway's own limit.
 _MESSAGES_PER_ANSWER: Final = 4
+_TAKEN: Final = "already been assigned"  # in the engine's sentence, as 8.9.17 answered
 _NO_ADDRESS: Final = "this needs Zeebe's REST address: set ZEEBE_REST_ADDRESS"
 
 
@@ -181,6 +182,32 @@ class RestClient:
         return await self._connections.send(
             method, path, headers=headers | dict([header] if header else []), content=content, timeout_s=seconds
         )
+
+
+class UserTaskCalls:
+    """The user-task calls of REST v2. gRPC has none."""
+
+    def __init__(self, rest: RestClient) -> None:
+        self._rest = rest
+
+    async def complete(self, key: int) -> None:
+        """Complete a task; waits for its listeners."""
+        path = f"/user-tasks/{key}/completion"
+        await self._rest.call("POST", path, {"action": OWN_ACTION}, what="the completion of a user task")
+
+    async def assign(self, key: int, assignee: str, *, override: bool) -> None:
+        """Assign a task; `TaskTaken` if another person has it."""
+        body = {"assignee": assignee, "allowOverride": override, "action": OWN_ACTION}
+        try:
+            await self._rest.call("POST", f"/user-tasks/{key}/assignment", body, what="the assignment of a user task")
+        except JobNotActive as error:
+            if _TAKEN in str(error):
+                raise TaskTaken(f"the user task {key} is assigned to another person in the engine") from error
+            raise
+
+    async def unassign(self, key: int) -> None:
+        """Remove the assignee of a task."""
+        await self._rest.call("DELETE", f"/user-tasks/{key}/assignee", what="the release of a user task")
 
 
 def _read(reply: Reply, path: str, what: str, settled: Container[int]) -> Any:

@@ -151,7 +151,7 @@ def _find_incomplete_starts(registry: Registry, sources: Sources, uses: Iterable
             continue
         origin = sources.contracts.workflows[workflow.name].origin.at("payload", "initial")
         given = {target.partition(".")[0]: target for target in workflow.initial}
-        received = _received(use, given)
+        received = _input_fields(use, given)
         for field in () if received is None else find_missing_fields(verb.model, received):
             if (workflow.name, field) in told:
                 continue
@@ -168,7 +168,7 @@ def _find_incomplete_starts(registry: Registry, sources: Sources, uses: Iterable
             )
 
 
-def _received(use: Use, given: Collection[str]) -> Collection[str] | None:
+def _input_fields(use: Use, given: Collection[str]) -> Collection[str] | None:
     """Return the fields that a verb receives of those a case has; None if it is unclear."""
     if not use.mapping:
         return given

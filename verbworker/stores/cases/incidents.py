@@ -1,10 +1,13 @@
 """Incidents of the engine, as the runbook records them."""
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from verblint.contracts.contract import Flag, FlagType
 from verbworker.engine.protocol import EngineIncident, EngineUserTask
 from verbworker.stores.database import Database
 from verbworker.stores.rows import columns
@@ -18,6 +21,15 @@ class OpenIncident:
     incident_key: int
     instance_key: int
     is_missed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunningModel:
+    """The deployed model of an entry, its workflow verb, and the flags of the contract; None if not recorded."""
+
+    verb: str
+    woven: bytes
+    flags: Mapping[str, Flag] | None
 
 
 class Incidents:
@@ -60,10 +72,13 @@ class Incidents:
         row = await self._database.fetchrow(query("incidents", "settle"), self._engine_id, incident_key)
         return row is not None and bool(row["is_settled"])
 
-    async def model_of(self, entry_id: UUID) -> bytes | None:
+    async def model_of(self, entry_id: UUID) -> RunningModel | None:
         """Return the deployed model of an entry; None if it is not recorded."""
         row = await self._database.fetchrow(query("incidents", "model_of"), entry_id)
-        return None if row is None else row["woven"]
+        if row is None:
+            return None
+        flags = None if row["flags"] is None else _flags(json.loads(row["flags"]))
+        return RunningModel(row["verb"], row["woven"], flags)
 
     async def request_plain(self, incident_id: UUID, *, by: str, reason: str) -> None:
         """Record who resolves an incident of a plain process, and why."""
@@ -103,3 +118,11 @@ class Incidents:
         """Return engine instances whose entries make no progress, longest first, each once in a while to one worker."""
         rows = await self._database.fetch(query("incidents", "claim_stalls"), self._engine_id, limit, between)
         return [row["instance_key"] for row in rows]
+
+
+def _flags(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Flag]:
+    """Return the flags that a deployment recorded, as its contract had them."""
+    return {
+        name: Flag(name, FlagType(flag["type"]), flag["initial"], tuple(flag["values"]))
+        for name, flag in written.items()
+    }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from verbworker import metrics
 from verbworker.background.poll_loop import is_being_cancelled
 from verbworker.background.service_health import place_of
-from verbworker.engine.protocol import Ask, Engine
+from verbworker.engine.protocol import Ask, ChoosesTransport, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
 from verbworker.retrying import FEED, SERVICE
@@ -36,6 +36,8 @@ _QUIET = 0.05
 _CALM = 5.0
 # A stream that lives shorter counts as refused.
 _SHORT_LIVED = 1.0
+# A transport that has no streams may change for one that has: a look costs nothing.
+_LOOK_FOR_STREAMS = 5.0
 # The longest pause after a poll that returned early and empty: such a gateway ignores the requested wait.
 _BRISK_PAUSE = 0.5
 # An engine that had fewer jobs than slots within this time has no backlog.
@@ -243,7 +245,7 @@ class Feed:
         return SERVICE.within(_BRISK_PAUSE).after(in_vain + 1)
 
     def _poll_size(self) -> int:
-        if self._streaming and self._idle.is_set():
+        if self._streaming and self._idle.is_set() and self._has_streams():
             # The stream brings new jobs; a few slots suffice for those that only a poll can get. While the engine
             # refuses streams the poll takes all but the slot that the next one is opened with.
             share = self._slots.free // 4 if self._streams_in_vain == 0 else self._slots.free - 1
@@ -287,6 +289,8 @@ class Feed:
 
     async def _stream(self) -> None:
         """Receive pushed jobs until the load is too high for that, or the engine ends the stream."""
+        if not self._has_streams():
+            return await self._pause(_LOOK_FOR_STREAMS)
         if self._busy.is_set():
             await self._calm_down()
         loop = asyncio.get_running_loop()
@@ -306,6 +310,10 @@ class Feed:
         self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
         if self._streams_in_vain:
             await self._pause(FEED.after(self._streams_in_vain))
+        return None
+
+    def _has_streams(self) -> bool:
+        return not isinstance(self._engine, ChoosesTransport) or self._engine.pushes_jobs
 
     async def _until_busy(self) -> None:
         await self._busy.wait()

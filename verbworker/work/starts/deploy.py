@@ -9,8 +9,10 @@ from hashlib import sha256
 
 from verblint.report import Report
 from verbworker.contract.registry import Registry
+from verbworker.engine.known_faults import version_number
 from verbworker.engine.protocol import Engine, Resource
-from verbworker.errors import CannotRun, EngineError, Refused
+from verbworker.errors import CannotRun, CommandInvalid, EngineError, Refused
+from verbworker.model.engine_need import read_need
 from verbworker.model.outline import outline, verbs_in
 from verbworker.model.weave import Woven, take_plain, weave
 from verbworker.profile.verify.models import ModelLinter
@@ -98,10 +100,11 @@ class Deploy:
     async def deploy(self, ready: ReadyModel, *, by: str) -> DeployedModel:
         """Deploy one model and record it. Bytes that are deployed already change nothing.
 
-        Raises `EngineError` with the engine's own reason. Each model is deployed alone: in a deployment of several, one
-        that changed gives all of them a new version.
+        Raises `EngineError` with the engine's own reason, or before anything is sent if the cluster is too old for the
+        model. Each model is deployed alone: in a deployment of several, one that changed gives all a new version.
         """
         woven = ready.woven
+        await self._require_version(woven)
         # The engine distinguishes versions by name and bytes, so the name must not depend on the working directory.
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
         # Recorded first: its jobs may arrive as soon as the engine has the model.
@@ -121,3 +124,14 @@ class Deploy:
                 f" {self._engine.engine_id} has other bytes on record; a recreated cluster needs another engine id"
             )
         return DeployedModel(deployment, is_new)
+
+    async def _require_version(self, woven: Woven) -> None:
+        """Raise `CommandInvalid` for a model that the cluster's version cannot take; an unknown version may try."""
+        need = read_need(woven.content)
+        if need is None:
+            return
+        version = (await self._engine.facts()).version
+        number = version_number(version)
+        refusal = None if number is None else need.refusal(version, number[:2])
+        if refusal is not None:
+            raise CommandInvalid(refusal)

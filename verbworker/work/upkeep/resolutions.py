@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
+from verblint.contracts.contract import Flag
 from verbworker.engine.protocol import Engine, EngineIncident, SameDatabase
 from verbworker.errors import EngineError, InvocationInvalid, JobGone
 from verbworker.job.frame import FrameState
@@ -50,7 +51,7 @@ class Resolutions:
     async def resolve(self, trouble: Trouble, wanted: Resolution) -> ReleaseAnswer:
         """Resolve an incident. A repeated call repeats only what the engine has not received.
 
-        Raises `InvocationInvalid` for flags that the model does not read.
+        Raises `InvocationInvalid` for flags that the model does not read, and values that the contract does not have.
         """
         cluster = trouble.engine_id.removesuffix(UNDO)
         if cluster != self._engine.engine_id:
@@ -144,15 +145,20 @@ class Resolutions:
         return next((one for one in found if one.element_id == trouble.element_id), None)
 
     async def _require_flags(self, trouble: Trouble, flags: Mapping[str, object]) -> None:
-        """Raise `InvocationInvalid` for what is no flag that the model reads; a plain process has its own variables."""
+        """Raise `InvocationInvalid` for flags or values that the contract does not have, or the model does not read.
+
+        A plain process has its own variables.
+        """
         model = None if trouble.entry_id is None or not flags else await self._incidents.model_of(trouble.entry_id)
         for name, value in flags.items():
             if _RESERVED.match(name) or not _NAME.fullmatch(name) or not (trouble.is_plain or name.startswith("orch_")):
                 raise InvocationInvalid(f"{name[:60]} is not a flag; flags are called orch_...")
             if not isinstance(value, str | int):
                 raise InvocationInvalid(f"the flag {name} must be a text, a whole number, true or false")
+            if model is not None and model.flags is not None:
+                _require_flag(model.verb, model.flags, name, value)
             # Enough to find a mistyped name: a model names each flag that it reads.
-            read = sorted({one.decode() for one in _FLAG.findall(model)}) if model is not None else [name]
+            read = sorted({one.decode() for one in _FLAG.findall(model.woven)}) if model is not None else [name]
             if name not in read:
                 known = f"it reads {', '.join(read)}" if read else "it reads none"
                 raise InvocationInvalid(f"the deployed model reads no flag {name}; {known}")
@@ -160,3 +166,15 @@ class Resolutions:
     @property
     def _records(self) -> Compensations:
         return Compensations(self._database, engine_id=self._engine.engine_id)
+
+
+def _require_flag(verb: str, flags: Mapping[str, Flag], name: str, value: object) -> None:
+    """Raise `InvocationInvalid` unless the contract of a workflow verb has this flag with this value."""
+    flag = flags.get(name)
+    if flag is None:
+        known = f"it declares {', '.join(sorted(flags))}" if flags else "it declares none"
+        raise InvocationInvalid(f"the contract of {verb} declares no flag {name}; {known}")
+    misfit = flag.find_misfit(value)
+    if misfit is not None:
+        words = f"must be one of {', '.join(flag.values)}" if flag.values else misfit.message
+        raise InvocationInvalid(f"the flag {name} {words}")

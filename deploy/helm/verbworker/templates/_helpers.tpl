@@ -174,11 +174,16 @@ spec:
           args: [{{ $name }}, --app, {{ $root.Values.app | quote }}]
           {{- include "verbworker.environment" $root | nindent 10 }}
           env:
+            # Probes have a port of their own, which clients cannot use up.
+            - name: VERBWORKER_{{ upper $name }}_PROBE_PORT
+              value: {{ sub (index . 3) 10 | quote }}
             {{- index . 4 | nindent 12 }}
           ports:
             - name: http
               containerPort: {{ index . 3 }}
-          {{- include "verbworker.probes" "http" | nindent 10 }}
+            - name: probes
+              containerPort: {{ sub (index . 3) 10 }}
+          {{- include "verbworker.probes" "probes" | nindent 10 }}
           resources:
             {{- toYaml $part.resources | nindent 12 }}
           volumeMounts:
