@@ -76,7 +76,14 @@ class Refused(VerbworkerError):
 
 
 class InvocationInvalid(Refused):
-    """The request cannot be read, or its arguments do not fit the verb."""
+    """The request cannot be read, or its arguments do not fit the verb; `fields` holds the problem of each.
+
+    The fields are called as in `POST /v1/entries`: `verb`, `args.entity`. None if it is about no single one.
+    """
+
+    def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = dict(fields or {})
 
 
 class MessageInvalid(Refused):

@@ -251,6 +251,46 @@ async def test_what_is_wrong_is_said_as_a_problem(ann: httpx.AsyncClient) -> Non
     assert (await ann.get("/v1/entries")).json() == {"entries": [], "next": None}
 
 
+FIELDS: list[tuple[object, dict[str, str]]] = [
+    ({"verb": "shop.cas"}, {"verb": "there is no verb shop.cas; did you mean shop.case?"}),
+    ({"verb": VERB}, {"args.name": "the argument name is missing"}),
+    (
+        {"verb": VERB, "args": {"name": "a", "nmae": "b"}},
+        {"args.nmae": "there is no argument 'nmae' (did you mean name?)"},
+    ),
+]
+
+
+async def test_what_does_not_fit_a_verb_is_told_field_by_field(ann: httpx.AsyncClient) -> None:
+    answers = [await ann.post("/v1/entries", json=body) for body, _ in FIELDS]
+
+    assert [(problem(answer)[0], answer.json()["fields"]) for answer in answers] == [(422, told) for _, told in FIELDS]
+
+
+async def test_a_mistyped_parameter_is_refused_and_not_ignored(ann: httpx.AsyncClient) -> None:
+    mistyped = await ann.get("/v1/entries", params={"statsu": "parked"})
+    foreign = await ann.get("/v1/incidents", params={"zzz": "1"})
+    post = await ann.post("/v1/entries", params={"verb": "x"}, json=ONE)
+
+    assert (problem(mistyped)[0], mistyped.json()["fields"]) == (
+        422,
+        {"statsu": "is no parameter of this request; did you mean status?"},
+    )
+    assert (problem(foreign)[0], foreign.json()["fields"]) == (422, {"zzz": "is no parameter of this request"})
+    assert problem(post)[0] == 422
+    assert (await ann.get("/v1/entries")).json()["entries"] == []
+
+
+async def test_a_method_that_a_path_does_not_have_is_answered_with_those_it_has(ann: httpx.AsyncClient) -> None:
+    answers = [await ann.request("DELETE", path) for path in ("/v1/entries", "/v1/gates", "/messages")]
+
+    assert [(one.status_code, one.headers["allow"]) for one in answers] == [
+        (405, "GET, POST"),
+        (405, "GET"),
+        (405, "POST"),
+    ]
+
+
 async def test_tenants_and_scopes_are_kept_apart(server: ApiServer, ann: httpx.AsyncClient) -> None:
     entry = (await ann.post("/v1/entries", json=ONE)).json()["entry_id"]
     asked: list[tuple[str, str, Any]] = [

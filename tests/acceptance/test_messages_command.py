@@ -89,7 +89,7 @@ def test_sending_it_again_is_fine_and_another_body_is_refused(tmp_path: Path, ds
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--payload", "[1]"), 1, "payload"),
+        (("--payload", "[1]"), 1, "the message does not fit: payload must be an object"),
         (("--payload", "{"), 1, "payload cannot be read"),
         (("--entry", "seven"), 1, "is not an id"),
         (("--id", ""), 1, "message_id must not be blank"),

@@ -6,18 +6,21 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 import verbworker
+from tests.support.databases import value
 from tests.support.embedded_service import LETTER, TENANT, VERB, Case, Steps, Workshop, workshop
 from verbworker import Client, Registry, SyncClient
 from verbworker.app.settings import Settings
 from verbworker.client.records import EntryRecord, EventRecord, GateRecord, IncidentRecord, WaitRecord
 from verbworker.errors import (
     CannotRun,
+    ContractInvalid,
     EntryFailed,
     EntryNotEnded,
     InvocationInvalid,
@@ -239,6 +242,24 @@ async def test_settings_come_from_the_environment(dsn: str, monkeypatch: pytest.
     with pytest.raises(StoreUnavailable):
         async with Client.from_environment(dsn="postgresql://nobody@127.0.0.1:1/none"):
             pass
+
+
+def test_without_a_database_a_program_is_told_what_it_can_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VERBWORKER_DSN", raising=False)
+
+    with pytest.raises(ContractInvalid) as missing:
+        Client.from_environment()
+
+    words = 'no database is set; set VERBWORKER_DSN or pass Client.from_environment(dsn="postgresql://...")'
+    assert str(missing.value) == words
+
+
+async def test_a_message_that_no_process_takes_is_stored_and_not_refused(dsn: str, client: Client) -> None:
+    receipt = await client.send("nobody", "x", message_id="m-1")
+
+    assert (receipt.message_id, receipt.is_new) == ("m-1", True)
+    assert await value(dsn, "SELECT message_name FROM verbworker.inbox_message") == "nobody"
 
 
 @pytest.mark.parametrize(

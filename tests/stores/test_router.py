@@ -173,8 +173,13 @@ async def test_two_tenants_may_use_the_same_key(starts: StartSetup) -> None:
         ("zzz", {}, "there is no verb zzz"),
         ("(ledger.settle)", None, "ledger.settle: the argument amount is missing"),
         ("ledger.settle", {"amount": "7"}, "ledger.settle: the argument amount must be of type integer"),
-        ("(ledger.settle :amount 7 :x 1)", None, "ledger.settle: ledger.settle has no argument 'x'"),
-        ("(ledger.book :amunt 7)", None, "ledger.book has no argument 'amunt'"),
+        ("(ledger.settle :amount 7 :x 1)", None, "ledger.settle: there is no argument 'x'"),
+        (
+            "(ledger.settle :amount 7 :amuont 1)",
+            None,
+            "ledger.settle: there is no argument 'amuont' (did you mean amount?)",
+        ),
+        ("(ledger.book :amunt 7)", None, "ledger.book: there is no argument 'amunt' (did you mean amount?)"),
         ("ledger.book", {"amount": float("nan")}, "ledger.book: "),
     ],
 )

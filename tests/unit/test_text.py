@@ -1,8 +1,11 @@
 """Text from people: what can be stored and read."""
 
-import pytest
+from typing import Annotated
 
-from verbworker.contract.text import is_storable, require_text
+import pytest
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from verbworker.contract.text import describe_misfit, is_storable, require_text
 from verbworker.errors import InvocationInvalid
 
 
@@ -23,6 +26,34 @@ def test_a_text_that_cannot_be_kept_is_refused(text: str, words: str) -> None:
 def test_a_text_may_be_left_empty_where_that_is_allowed() -> None:
     require_text("the reason", "", 10, empty=True)
     require_text("the reason", "fine", 10)
+
+
+class Report(BaseModel):
+    amount: Annotated[int, Field(gt=0)] = 1
+    papers: dict[str, int] = {}
+    kind: str = "fire"
+
+    @field_validator("kind")
+    @classmethod
+    def check(cls, kind: str) -> str:
+        if kind not in ("fire", "water"):
+            raise ValueError(f"{kind!r} is not one of fire, water")
+        return kind
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"amount": 0}, "must be greater than 0"),
+        ({"papers": [1]}, "must be an object"),
+        ({"kind": "nonsense"}, "'nonsense' is not one of fire, water"),
+    ],
+)
+def test_what_pydantic_says_is_the_rest_of_a_sentence_about_the_field(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Report.model_validate(given)
+
+    assert describe_misfit(dict(refused.value.errors()[0])) == words
 
 
 @pytest.mark.parametrize("value", ["ok", 7, None, {"a": ["b", ("c",)]}])

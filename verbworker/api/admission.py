@@ -2,19 +2,24 @@
 
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from verblint.names import nearest
 from verbworker.api.guard import Guard, Sender
+from verbworker.api.problem import is_api
 from verbworker.api.settings import Scope
 from verbworker.api.webhook import Signed
+from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import read_body
 from verbworker.http.rate import Rates
@@ -75,16 +80,38 @@ def admitting_route(scope: Scope) -> type[APIRoute]:
         def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # Coroutine
             """Return the handler of FastAPI, behind the admission."""
             handle = super().get_route_handler()
+            known = frozenset(_parameters(self.dependant))
 
             async def admit_and_handle(request: Request) -> Response:
                 admission: Admission = request.app.state.admission
                 sender, body = await admission.admit(request, scope)
                 request.state.sender, request.state.body = sender, body
+                if is_api(request):
+                    _require_parameters(request, known)
                 return await handle(Request(request.scope, _replay(body, request.receive)))
 
             return admit_and_handle
 
     return AdmittingRoute
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    """Yield the names of the query parameters that a route reads, by itself or through what it depends on."""
+    yield from (field.alias for field in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _parameters(inner)
+
+
+def _require_parameters(request: Request, known: Collection[str]) -> None:
+    """Refuse a parameter that a route does not have: a mistyped filter would return everything."""
+    problems = []
+    unknown = dict.fromkeys(name for name in request.query_params if name not in known)
+    for name in list(unknown)[:MAX_PROBLEMS]:
+        near = nearest(name, known)
+        words = f"is no parameter of this request{f'; did you mean {near}?' if near else ''}"
+        problems.append({"type": "unknown_parameter", "loc": ("query", name[:60]), "msg": words})
+    if problems:
+        raise RequestValidationError(problems)
 
 
 def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:

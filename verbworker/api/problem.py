@@ -9,11 +9,14 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 
 from verbworker.contract.message import MAX_PROBLEMS
+from verbworker.contract.text import describe_misfit
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
+    InvocationInvalid,
     MessageInvalid,
     PermanentContract,
     Refused,
@@ -27,6 +30,7 @@ from verbworker.http.answers import RETRY_SOON, WITHOUT_BODY, json_error
 _log = logging.getLogger(__name__)
 
 API: Final = "/v1"
+_METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 MEDIA_TYPE: Final = "application/problem+json"
 
 
@@ -78,8 +82,24 @@ def sentence_responses() -> dict[int | str, dict[str, Any]]:
 
 async def refuse(request: Request, error: Exception) -> Response:
     """Answer an error of ours in a sentence, and any other without its words."""
-    is_api = request.url.path == API or request.url.path.startswith(f"{API}/")
-    return _problem_of(request, error) if is_api else _sentence_of(error)
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        error = HTTPException(error.status_code, error.detail, {"Allow": ", ".join(_methods(request))})
+    return _problem_of(request, error) if is_api(request) else _sentence_of(error)
+
+
+def is_api(request: Request) -> bool:
+    """Return whether a request is for the API, which answers in problems and knows all its parameters."""
+    return request.url.path == API or request.url.path.startswith(f"{API}/")
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods of a path: several routes may have one each."""
+
+    def has(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in _METHODS if has(method)]
 
 
 def _problem_of(request: Request, error: Exception) -> Response:
@@ -90,7 +110,7 @@ def _problem_of(request: Request, error: Exception) -> Response:
             if (place := _unreadable_at(error)) is not None:
                 return _problem(422, f"the body cannot be read: not JSON at {place}")
             return _problem(422, "the request is invalid", _fields(error))
-        case MessageInvalid():
+        case MessageInvalid() | InvocationInvalid():
             return _problem(422, str(error), dict(error.fields))
         case Refused():
             return _problem(error.http_status, str(error))
@@ -158,6 +178,5 @@ def _fields(error: RequestValidationError) -> dict[str, str]:
     for problem in error.errors()[:MAX_PROBLEMS]:
         # The first part is only whether it is the body, the query, the path or a header.
         where = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
-        words = str(problem["msg"]).removeprefix("Value error, ")
-        found[where] = words[:1].lower() + words[1:]
+        found[where] = describe_misfit(problem)
     return found

@@ -178,13 +178,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
-    def database(self) -> str:
-        """Return the database's address; raise `ContractInvalid` if none is set."""
+    def database(self, *, otherwise: str = "pass --dsn") -> str:
+        """Return the database's address; raise `ContractInvalid` if none is set, with what to do `otherwise`."""
         dsn = self.dsn.get_secret_value() if self.dsn else ""
         if not dsn.strip() and self.dsn_file is not None:
             dsn = _read(self.dsn_file, "dsn_file").strip()
         if not dsn.strip():
-            raise ContractInvalid("no database is set; set VERBWORKER_DSN or pass --dsn")
+            raise ContractInvalid(f"no database is set; set VERBWORKER_DSN or {otherwise}")
         return dsn
 
     def cluster(self) -> str:

@@ -94,9 +94,12 @@ class Client:
         """Make a client from `VERBWORKER_...` variables and `verbworker.toml`, as every command does.
 
         Without a registry it cannot start verbs, but does everything else. Raises `ContractInvalid` if a setting is
-        wrong. Use it with `async with`, which raises `StoreUnavailable` or `SchemaMismatch` for the database.
+        wrong or no database is set. Use it with `async with`, which raises `StoreUnavailable` or `SchemaMismatch` for
+        the database.
         """
-        return cls(config.load(dsn=dsn, engine_id=engine_id, tenant=tenant), registry, by=by)
+        settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
+        settings.database(otherwise='pass Client.from_environment(dsn="postgresql://...")')
+        return cls(settings, registry, by=by)
 
     async def __aenter__(self) -> Self:
         if self._resources is not None:
@@ -281,7 +284,9 @@ class Client:
         """Send a message to the case that waits for it under a correlation key; it is stored on return.
 
         With a `message_id` of your own the call may be repeated safely. The message waits for its case up to `ttl`, an
-        hour by default. Raises `MessageInvalid`, or `RequestConflict` if the id belongs to another message.
+        hour by default. One that no process takes, or that no case took in time, is not refused: it becomes a dead
+        letter, which a person redelivers or discards. Raises `MessageInvalid`, or `RequestConflict` if the id belongs
+        to another message.
         """
         fields = {
             "message_name": name,

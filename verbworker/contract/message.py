@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from verbworker.contract.text import describe_misfit
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import encode, parse
@@ -165,7 +166,8 @@ def address(
 
 def _does_not_fit(fields: Mapping[str, str], count: int) -> MessageInvalid:
     more = f" and {count - len(fields)} more" if count > len(fields) else ""
-    return MessageInvalid(f"the message does not fit: {', '.join(sorted(fields))}{more}", fields)
+    problems = "; ".join(f"{name} {words}" for name, words in sorted(fields.items()))
+    return MessageInvalid(f"the message does not fit: {problems}{more}", fields)
 
 
 def _misfit(problem: Any) -> tuple[str, str]:
@@ -176,8 +178,7 @@ def _misfit(problem: Any) -> tuple[str, str]:
         case "extra_forbidden":
             return where, _unknown(where)
         case _:
-            words = str(problem["msg"]).removeprefix("Value error, ")
-            return where, words[:1].lower() + words[1:]
+            return where, describe_misfit(problem)
 
 
 def _unknown(name: str) -> str:

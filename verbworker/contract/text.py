@@ -1,9 +1,12 @@
 """Text from people: short enough to keep, and of characters that the database can store."""
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from verbworker.errors import InvocationInvalid
 
+_SHOULD = re.compile(r"^[A-Z][a-z]+ should ")
 LONGEST_REASON = 4_000  # characters: a page of text, the most that a person writes into one field
 
 
@@ -15,6 +18,14 @@ def require_text(name: str, text: str, longest: int, *, empty: bool = False) -> 
         raise InvocationInvalid(f"{name} is longer than {longest} characters")
     if not is_storable(text):
         raise InvocationInvalid(f"{name} holds characters that cannot be kept")
+
+
+def describe_misfit(problem: Mapping[str, Any]) -> str:
+    """Return what a pydantic error says, as the rest of a sentence about the field; never the value."""
+    if problem["type"] in ("dict_type", "model_type", "model_attributes_type"):
+        return "must be an object"
+    words = _SHOULD.sub("must ", str(problem["msg"]).removeprefix("Value error, "))
+    return words[:1].lower() + words[1:]
 
 
 def is_storable(value: object) -> bool:

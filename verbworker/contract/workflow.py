@@ -1,7 +1,7 @@
 """Workflow verbs: the contracts of long processes, and what the runtime derives from them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from verblint.contracts.contract import DEFAULT_BUDGET, Argument, Contracts, Gat
 from verblint.contracts.contract_files import ContractError, read_verbs
 from verblint.contracts.syntax import KEY_PLACE, SENTENCE_PLACE
 from verblint.contracts.templates import text_at
+from verblint.names import nearest
 from verbworker.contract.flags import FlagContract
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.merge import apply
@@ -52,15 +53,15 @@ class WorkflowVerb:
         """Return the name of a sub-verb's policy, or None when this verb names none."""
         return self.policies.get(sub_verb, self.policy)
 
-    def problems(self, args: Mapping[str, object]) -> list[str]:
-        """Return what is wrong with a caller's arguments, one sentence each; empty when they are valid."""
-        found = [f"{self.name} has no argument {name!a}" for name in args if name not in self.args]
+    def problems(self, args: Mapping[str, object]) -> dict[str, str]:
+        """Return what is wrong with a caller's arguments, a sentence for each by name; empty when they are valid."""
+        found = {name: unknown_argument(name, self.args) for name in args if name not in self.args}
         for name, argument in self.args.items():
             if name not in args:
                 if argument.required:
-                    found.append(f"the argument {name} is missing")
+                    found[name] = f"the argument {name} is missing"
             elif (misfit := self.misfit(name, args[name])) is not None:
-                found.append(f"the argument {name} {misfit}")
+                found[name] = f"the argument {name} {misfit}"
         return found
 
     def misfit(self, name: str, value: object) -> str | None:
@@ -110,6 +111,12 @@ class WorkflowVerb:
 def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
     """Return the step's sentence with the arguments filled in."""
     return _SENTENCE_PLACE.sub(lambda place: str(args.get(place[1], "…")), sentences.step)
+
+
+def unknown_argument(name: str, known: Collection[str]) -> str:
+    """Return a sentence about an argument that a verb does not have, with the most similar one that it has."""
+    near = nearest(name, known)
+    return f"there is no argument {name!a}{f' (did you mean {near}?)' if near else ''}"
 
 
 def load_verbs(folder: Path) -> Contracts:

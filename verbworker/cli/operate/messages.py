@@ -71,11 +71,7 @@ def send(
         await require_recipient(Deployments(client.resources.database, engine_id=cluster), cluster, name)
         return await client.send(name, key, given, **more)
 
-    try:
-        receipt = run_with_client(settings, store, by=f"cli:{getpass.getuser()}")
-    except MessageInvalid as error:
-        details = "; ".join(f"{field} {words}" for field, words in error.fields.items())
-        raise MessageInvalid(f"{error}{f' ({details})' if details else ''}") from None
+    receipt = run_with_client(settings, store, by=f"cli:{getpass.getuser()}")
     sentence = receipt.message_id if receipt.is_new else f"{receipt.message_id} was sent before"
     answer(sentence, receipt.model_dump(mode="json"), as_json=as_json)
 

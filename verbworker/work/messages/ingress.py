@@ -48,9 +48,7 @@ class Ingress:
 
     async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
         """Store a refused message, so that a person sees it too."""
-        details = "; ".join(f"{name} {words}" for name, words in error.fields.items())
-        reason = f"{error}{': ' if details else ''}{details}"
-        await self._letters.bury_unreadable(tenant_id, body, reason, sent_by=sent_by)
+        await self._letters.bury_unreadable(tenant_id, body, str(error), sent_by=sent_by)
 
     async def take(self, message: Message, *, sent_by: str, ttl: timedelta | None = None) -> Receipt:
         """Store a message; it is committed on return. Raises `RequestConflict` if its id has another body."""

@@ -11,7 +11,9 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from verbworker.contract.registry import Registry
+from verbworker.contract.text import describe_misfit
 from verbworker.contract.verb import Call, Mode, OnUnknown, Verb
+from verbworker.contract.workflow import unknown_argument
 from verbworker.errors import Fenced, InvocationInvalid, PermanentBusiness, PermanentContract, StoreUnavailable
 from verbworker.job.classify import classify
 from verbworker.job.frame import derive_key
@@ -24,6 +26,7 @@ from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.jobs.perform import VerbRun
 
 _log = logging.getLogger("verbworker.verb")
+_WHOLE = "arguments"  # what a problem of no single argument is about
 _MARGIN = timedelta(seconds=30)  # beyond the verb's own timeout, to store its result
 
 
@@ -41,13 +44,18 @@ class Direct:
     def case_of(self, verb: Verb, args: Mapping[str, Any]) -> BaseModel:
         """Return the verb's case made from a caller's arguments; raises `InvocationInvalid`."""
         given = {name.replace("-", "_"): value for name, value in args.items()}
-        unknown = [name for name in given if name not in _names(verb.model)]
+        known = _names(verb.model)
+        unknown = [name.replace("_", "-") for name in given if name not in known]
         if unknown:
-            raise InvocationInvalid(f"{verb.name} has no argument {unknown[0].replace('_', '-')!a}")
+            words = unknown_argument(unknown[0], {name.replace("_", "-") for name in known})
+            raise InvocationInvalid(f"{verb.name}: {words}", {f"args.{unknown[0]}": words})
         try:
             return verb.model.model_validate_json(canonical(given))
         except ValidationError as error:
-            raise InvocationInvalid(f"{verb.name}: {_problems(error)}") from None
+            problems = _problems(error)
+            words = "; ".join(f"{name} {misfit}" for name, misfit in problems.items())
+            fields = {"args" if name == _WHOLE else f"args.{name}": misfit for name, misfit in problems.items()}
+            raise InvocationInvalid(f"{verb.name}: {words}", fields) from None
         except PermanentContract as error:
             raise InvocationInvalid(f"{verb.name}: {error}") from error
 
@@ -139,9 +147,9 @@ def _names(model: type[BaseModel]) -> set[str]:
     return {name for field, info in model.model_fields.items() for name in (field, info.alias) if name}
 
 
-def _problems(error: ValidationError) -> str:
+def _problems(error: ValidationError) -> dict[str, str]:
     """Return where and what the problems are, never the values."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+    return {
+        ".".join(str(part) for part in problem["loc"]) or _WHOLE: describe_misfit(dict(problem))
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
-    )
+    }

@@ -97,7 +97,8 @@ class Router:
         asked = parse(what) if args is None else Invocation(what, args)
         verb = self._registry.find(asked.verb)
         if verb is not None and self._registry.is_internal(verb.name):
-            raise InvocationInvalid(_internal(verb.name, self._registry))
+            words = _internal(verb.name, self._registry)
+            raise InvocationInvalid(words, {"verb": words})
         workflow = None if verb is not None else self._workflow(asked)
         with self._tracer.request(asked.verb, caller.traceparent) as span:
             caller = replace(caller, traceparent=span.traceparent)
@@ -121,7 +122,8 @@ class Router:
     def _workflow(self, asked: Invocation) -> WorkflowVerb:
         workflow = self._registry.workflows.get(asked.verb)
         if workflow is None:
-            raise InvocationInvalid(_unknown(asked.verb, self._registry))
+            words = _unknown(asked.verb, self._registry)
+            raise InvocationInvalid(words, {"verb": words})
         inside = performed_verb()
         if inside is not None:
             raise PermanentContract(
@@ -130,7 +132,8 @@ class Router:
             )
         problems = workflow.problems(asked.args)
         if problems:
-            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems)}")
+            fields = {f"args.{name}": words for name, words in problems.items()}
+            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}", fields)
         return workflow
 
     async def _start(self, workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> UUID:
