@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from verblint.bpmn.element import VERBWORKER
-from verblint.bpmn.reader import ModelError, read
+from verblint.bpmn.reader import OVER_LIMIT, ModelError, read
 from verblint.contracts.contract import Contracts
 from verblint.report import Finding, Problem, Report, Suppressed
 from verblint.rule import CRASHED, Context, Rule
@@ -156,6 +156,8 @@ def inspect(
     """Run the chosen rules, or all, on one file. A file that the reader refuses has exactly one finding, the reason."""
     found, suppressed = _run_rules(content, name, settings, contracts, choose, today)
     findings = sorted(found, key=lambda finding: (finding.line, finding.column, finding.code, finding.detail))
+    if len(findings) > settings.limits.findings:
+        findings = _cut(findings, name, settings.limits.findings)
     return Report(
         files=(name,),
         findings=tuple(findings),
@@ -171,8 +173,7 @@ def _run_rules(
     try:
         root = read(content, name, settings.limits)
     except ModelError as error:
-        refusal = next(rule for rule in family("refusals") if rule.code == error.code)
-        return [_finding(refusal, name, error.message, line=error.line, column=error.column)], []
+        return [_finding(_refusal(error.code), name, error.message, line=error.line, column=error.column)], []
     try:
         context = Context.of(root, settings, contracts, today)
         findings = [finding for rule in find_relevant(context, choose) for finding in rule.run(context)]
@@ -184,6 +185,17 @@ def _run_rules(
         return [_finding(CRASHED, name, message, hint="This is a bug of verblint: report it with the model")], []
     finally:
         root.document.take_apart()
+
+
+def _cut(findings: list[Finding], name: str, most: int) -> list[Finding]:
+    """Return the first findings, and one that tells how many are left out."""
+    message = f"more than {most:,} findings: {len(findings) - most:,} are not shown"
+    last, rule = findings[most], _refusal(OVER_LIMIT)
+    return [*findings[:most], _finding(rule, name, message, line=last.line, column=last.column)]
+
+
+def _refusal(code: str) -> Rule:
+    return next(rule for rule in family("refusals") if rule.code == code)
 
 
 def _suppress(context: Context, findings: list[Finding], choose: Choice) -> tuple[list[Finding], list[Suppressed]]:

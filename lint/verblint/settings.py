@@ -19,6 +19,8 @@
     size = 2097152                        # bytes
     depth = 100
     elements = 50000
+    attributes = 500                      # of one element
+    findings = 1000                       # told of one file
 
 Every field of `Settings` is a setting under its own name, with dashes. Paths are relative to the settings file.
 """

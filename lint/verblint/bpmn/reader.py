@@ -49,11 +49,13 @@ class ModelError(Exception):
 
 @value
 class Limits:
-    """The limits of the reader: bytes, nesting depth and number of elements."""
+    """The limits of a model: bytes, nesting depth, elements, attributes of one element, and findings told of a file."""
 
     size: int = 2 * 1024 * 1024
     depth: int = 100
     elements: int = 50_000
+    attributes: int = 500
+    findings: int = 1_000
 
 
 DEFAULT_LIMITS = Limits()
@@ -136,7 +138,7 @@ class _Reading:
         document, parser = self._document, self._parser
         chunks = document.chunks
         names = _Names(document.elements)
-        most, deepest = self._limits.elements, self._limits.depth
+        most, deepest, widest = self._limits.elements, self._limits.depth, self._limits.attributes
         roots: list[Element] = []
         above: Element | None = None
         count = depth = 0
@@ -145,8 +147,8 @@ class _Reading:
             nonlocal above, count, depth
             count += 1
             depth += 1
-            if count > most or depth > deepest:
-                self._refuse_size(count)
+            if count > most or depth > deepest or len(attributes) > widest:
+                self._refuse_size(count, len(attributes))
             namespace, local, alike = names[name]
             parent = above
             above = Element(document, namespace, local, attributes, parent, parser.CurrentByteIndex, len(chunks))
@@ -222,9 +224,11 @@ class _Reading:
     def _interruption(self, *_: str) -> None:
         self._document.interruptions.append(self._parser.CurrentByteIndex)
 
-    def _refuse_size(self, count: int) -> "NoReturn":
+    def _refuse_size(self, count: int, attributes: int = 0) -> "NoReturn":
         if count > self._limits.elements:
             self._refuse(OVER_LIMIT, f"more than {self._limits.elements:,} elements")
+        if attributes > self._limits.attributes:
+            self._refuse(OVER_LIMIT, f"an element has more than {self._limits.attributes:,} attributes")
         self._refuse(OVER_LIMIT, f"elements are nested more than {self._limits.depth} deep")
 
     def _refuse(self, code: str, message: str, offset: int | None = None) -> "NoReturn":

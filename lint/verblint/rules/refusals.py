@@ -62,10 +62,11 @@ def foreign_encoding() -> None:
 
 @refuse(reader.OVER_LIMIT)
 def over_limit() -> None:
-    """A model stays within the size, the depth and the number of elements that the settings allow.
+    """A model stays within the size, depth, elements, attributes and findings that the settings allow.
 
     People do not draw models of two megabytes or a hundred levels. A larger one was generated or is hostile, and a
-    linter that runs on every change must answer quickly.
+    linter that runs on every change must answer quickly. Of a file with more findings than the limit, the first ones
+    are reported, and this finding tells how many are left out.
 
     Wrong:  100,000 nested subProcess elements
     Right:  several processes that hand over by message
