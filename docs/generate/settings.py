@@ -29,6 +29,7 @@ ENGINE_VARIABLES = {
     "CAMUNDA_MTLS_CERT_PATH": "client certificate",
     "CAMUNDA_MTLS_KEY_PATH": "its key",
     "ZEEBE_INSECURE_CONNECTION": "`true` for a channel without TLS",
+    "ZEEBE_ALLOW_PLAINTEXT": "`true` if credentials may be sent unencrypted to another host",
     "CAMUNDA_TENANT_ID, CAMUNDA_DEFAULT_TENANT_ID, ZEEBE_DEFAULT_TENANT_ID": "tenant of commands in the engine",
     "CAMUNDA_TENANT_IDS, CAMUNDA_DEFAULT_JOB_WORKER_TENANT_IDS": "tenants whose jobs are taken",
     "ZEEBE_MAX_MESSAGE_SIZE": "largest gRPC message, as `4MB`",

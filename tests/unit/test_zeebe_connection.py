@@ -9,6 +9,7 @@ from verbworker.errors import ContractInvalid
 
 CLIENT = {"CAMUNDA_CLIENT_ID": "worker", "CAMUNDA_CLIENT_SECRET": "s3cret"}
 OAUTH = {**CLIENT, "CAMUNDA_OAUTH_URL": "https://login.test/token"}
+PLAIN = {"ZEEBE_ALLOW_PLAINTEXT": "true"}
 BASIC = {"CAMUNDA_BASIC_AUTH_USERNAME": "demo", "CAMUNDA_BASIC_AUTH_PASSWORD": "s3cret"}
 
 
@@ -63,8 +64,9 @@ def test_a_wrong_address_is_refused_without_repeating_it(text: str) -> None:
         ({"ZEEBE_ADDRESS": "gateway:443"}, Tls()),
         ({"ZEEBE_ADDRESS": "gateway:26500", **OAUTH}, Tls()),
         ({"ZEEBE_ADDRESS": "gateway:26500", **BASIC}, Tls()),
-        ({"ZEEBE_ADDRESS": "gateway:26500", **OAUTH, "ZEEBE_INSECURE_CONNECTION": "true"}, None),
-        ({"ZEEBE_ADDRESS": "http://gateway:26500", **OAUTH}, None),
+        ({"ZEEBE_ADDRESS": "gateway:26500", **OAUTH, "ZEEBE_INSECURE_CONNECTION": "true", **PLAIN}, None),
+        ({"ZEEBE_ADDRESS": "http://gateway:26500", **OAUTH, **PLAIN}, None),
+        ({"ZEEBE_ADDRESS": "http://127.0.0.1:26500", **OAUTH}, None),
         ({"ZEEBE_ADDRESS": "https://gateway:26500", "ZEEBE_INSECURE_CONNECTION": "true"}, Tls()),
         ({"CAMUNDA_CA_CERTIFICATE_PATH": "/ca.pem"}, Tls(ca=Path("/ca.pem"))),
         ({"ZEEBE_CA_CERTIFICATE_PATH": "/ca.pem"}, Tls(ca=Path("/ca.pem"))),
@@ -230,3 +232,27 @@ def test_a_wrong_rest_address_is_refused_without_repeating_it(text: str) -> None
         GatewayAddress.from_environment({"ZEEBE_REST_ADDRESS": text})
 
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "what"),
+    [
+        ({"ZEEBE_ADDRESS": "http://gateway:26500", **OAUTH}, "the Zeebe address"),
+        ({"ZEEBE_ADDRESS": "gateway:26500", "ZEEBE_INSECURE_CONNECTION": "true", **BASIC}, "the Zeebe address"),
+        (
+            {"ZEEBE_ADDRESS": "https://gateway", "ZEEBE_REST_ADDRESS": "http://gateway:8080", **BASIC},
+            "the REST address",
+        ),
+        (
+            {"ZEEBE_ADDRESS": "http://gateway", "ZEEBE_REST_ADDRESS": "http://g", "ZEEBE_TRANSPORT": "rest", **BASIC},
+            "the REST address",
+        ),
+        ({"ZEEBE_ADDRESS": "https://gateway", **OAUTH, "CAMUNDA_OAUTH_URL": "http://login/token"}, "the token URL"),
+    ],
+)
+def test_credentials_do_not_travel_unencrypted_to_another_host(env: dict[str, str], what: str) -> None:
+    with pytest.raises(ContractInvalid, match=f"{what} is not encrypted") as refused:
+        GatewayAddress.from_environment(env)
+
+    assert "s3cret" not in str(refused.value)
+    assert GatewayAddress.from_environment({**env, **PLAIN}).credentials is not None

@@ -7,6 +7,7 @@ from typing import Final, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from verbworker.errors import ContractInvalid
+from verbworker.http.address import is_loopback
 
 DEFAULT_ADDRESS: Final = "localhost:26500"
 SAAS_TOKEN_URL: Final = "https://login.cloud.camunda.io/oauth/token"
@@ -15,6 +16,8 @@ MIB: Final = 1024 * 1024
 
 Choice = Literal["auto", "grpc", "rest"]
 """How commands and jobs travel; `auto` is gRPC, or REST where gRPC is switched off."""
+
+ALLOW_PLAINTEXT: Final = "ZEEBE_ALLOW_PLAINTEXT"
 
 _PLAIN: Final = ("http", "grpc")
 _SECURE: Final = ("https", "grpcs")
@@ -84,10 +87,13 @@ class GatewayAddress:
         scheme, address = _address(given)
         credentials = _credentials(given)
         tls = _tls(given, scheme, address, credentials)
+        rest_url, transport = _rest_url(given, is_secure=tls is not None), _transport(given)
+        if credentials is not None and not given.says_yes(ALLOW_PLAINTEXT):
+            _require_encrypted(address if tls is None and transport != "rest" else None, rest_url, credentials)
         return cls(
             address=address,
-            rest_url=_rest_url(given, is_secure=tls is not None),
-            transport=_transport(given),
+            rest_url=rest_url,
+            transport=transport,
             tls=tls,
             credentials=credentials,
             tenant_ids=_tenants(given),
@@ -207,6 +213,22 @@ def _credentials(given: _Variables) -> OAuth | Basic | None:
         case "":
             return None
     raise ContractInvalid("CAMUNDA_AUTH_STRATEGY must be NONE, OAUTH or BASIC")
+
+
+def _require_encrypted(plain_address: str | None, rest_url: str | None, credentials: OAuth | Basic) -> None:
+    """Raise `ContractInvalid` if a password, secret or token would be sent unencrypted to another host."""
+    places = {
+        "the Zeebe address": None if plain_address is None else f"http://{plain_address}",
+        "the REST address": rest_url,
+        "the token URL": credentials.token_url if isinstance(credentials, OAuth) else None,
+    }
+    for name, url in places.items():
+        parts = urlsplit(url or "")
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            raise ContractInvalid(
+                f"{name} is not encrypted, and credentials would be sent to {parts.hostname}: write https://, or set"
+                f" {ALLOW_PLAINTEXT}=true if the network in between is trusted"
+            )
 
 
 def _oauth(given: _Variables) -> OAuth:
