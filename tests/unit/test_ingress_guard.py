@@ -220,6 +220,23 @@ async def test_new_keys_of_the_issuer_are_read_but_not_for_every_stranger(tmp_pa
     assert (before, at_once, later is not None) == (None, None, True)
 
 
+async def test_a_key_that_the_issuer_withdrew_is_accepted_for_ten_minutes_at_most(tmp_path: Path) -> None:
+    clock, file = [0.0], tmp_path / "keys.json"
+    key = {**RSAAlgorithm.to_jwk(RSA_KEY.public_key(), as_dict=True), "kid": "rsa"}
+    file.write_text(json.dumps({"keys": [key]}))
+    issuer = Issuer(ISSUER, "verbworker", str(file), now=lambda: clock[0])
+    before = await issuer.claims(token())
+    file.write_text("<html>the issuer restarts</html>")
+    clock[0] = 601.0
+    away = await issuer.claims(token())
+    file.write_text(json.dumps({"keys": []}))
+    clock[0] = 662.0
+
+    assert before is not None
+    assert away is not None
+    assert await issuer.claims(token()) is None
+
+
 def test_the_issuers_keys_do_not_come_over_plain_http() -> None:
     with pytest.raises(ContractInvalid, match="https"):
         Issuer(ISSUER, "a", "http://keys.test/jwks.json")

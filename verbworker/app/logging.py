@@ -22,7 +22,12 @@ _log = logging.getLogger(__name__)
 _STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|authorization|credential|api_?key|dsn|payload|variables", re.I)
 _SECRET_IN_TEXT = re.compile(
-    r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)\S+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}",
+    r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)\S+@"
+    r"|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}"
+    # As in a DSN, a form, a header, a mapping or JSON: password=..., client_secret: ..., "X-Api-Key": "..."
+    r"|(?P<name>\b[\w-]{0,40}(?:password|passwd|pwd|secret|api[-_]?key|token)\b[\"']?\s{0,3}[=:]\s{0,3}(?:b?[\"'])?)"
+    r"[^\s\"'&,;)}\]]+"
+    r"|(?P<key>\b(?:whsec|vwk)_)[\w+/=-]+",
     re.IGNORECASE,
 )
 Trace = Callable[[BaseException], Iterator[str]]
@@ -137,7 +142,9 @@ def _safe(text: str) -> str:
 
 
 def _mask(found: re.Match[str]) -> str:
-    return f"{found['address']}***@" if found["address"] else f"{found['kind']} ***"
+    if found["address"]:
+        return f"{found['address']}***@"
+    return f"{found['kind']} ***" if found["kind"] else f"{found['name'] or found['key']}***"
 
 
 def _error(record: logging.LogRecord) -> BaseException | None:

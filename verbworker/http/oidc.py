@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LEEWAY_S: Final = 30  # clocks of issuer and server differ
 # Tokens from strangers that name unknown keys must not each cause a request to the issuer.
 _KEYS_STAY_S: Final = 60.0
+# A key that the issuer withdrew is accepted no longer than this.
+_KEYS_LAST_S: Final = 600.0
 # A person waits for a login: 5 s. Key sets take a few kilobytes, so a megabyte is no answer of an issuer.
 _HTTP: Final = HttpClient(timeout_s=5.0, largest_answer=1024 * 1024)
 
@@ -29,7 +32,7 @@ class IssuerError(Exception):
 
 
 class Issuer:
-    """One issuer: its endpoints, read once, and its keys, read again when a token names an unknown one.
+    """One issuer: its endpoints, read once, and its keys, read again when they are old or a token names an unknown one.
 
     `jwks` is where the keys are, a file or a URL; without it the issuer's own configuration names the place.
     """
@@ -49,7 +52,7 @@ class Issuer:
         self._now = now
         self._endpoints: Mapping[str, str] | None = None
         self._keys: dict[str | None, Any] = {}
-        self._read_at: float | None = None
+        self._read_at = self._asked_at = -math.inf
         self._lock = asyncio.Lock()
 
     async def endpoint(self, name: str) -> str:
@@ -89,13 +92,20 @@ class Issuer:
         return found
 
     async def _key(self, kid: str | None) -> Any:
-        if kid not in self._keys:
+        if self._is_due(kid):
             async with self._lock:
-                is_due = self._read_at is None or self._now() - self._read_at > _KEYS_STAY_S
-                if kid not in self._keys and is_due:
-                    self._read_at = self._now()
-                    self._keys = _parse_keys(await self._read_keys()) or self._keys
+                if self._is_due(kid):
+                    self._asked_at = self._now()
+                    keys = _parse_keys(await self._read_keys())
+                    # While the issuer cannot be asked, the keys it had still count.
+                    if keys is not None:
+                        self._keys, self._read_at = keys, self._asked_at
         return self._keys.get(kid)
+
+    def _is_due(self, kid: str | None) -> bool:
+        if self._now() - self._asked_at <= _KEYS_STAY_S:
+            return False
+        return kid not in self._keys or self._now() - self._read_at > _KEYS_LAST_S
 
     async def _read_keys(self) -> bytes:
         """Return the key set, or nothing while it is unavailable."""
@@ -145,11 +155,14 @@ def _is_url(place: str) -> bool:
     return urlsplit(place).scheme in ("http", "https")
 
 
-def _parse_keys(content: bytes) -> dict[str | None, Any]:
+def _parse_keys(content: bytes) -> dict[str | None, Any] | None:
+    """Return the keys for signatures; None for what is no key set."""
     import jwt
 
     try:
-        found = jwt.PyJWKSet.from_dict(json.loads(content)).keys
-    except (jwt.PyJWTError, ValueError, AttributeError, TypeError):
-        return {}
+        document = json.loads(content)
+        # An issuer that withdrew all its keys; the library takes an empty set for a mistake.
+        found = jwt.PyJWKSet.from_dict(document).keys if document["keys"] else []
+    except (jwt.PyJWTError, ValueError, AttributeError, TypeError, LookupError):
+        return None
     return {key.key_id: key for key in found if key.public_key_use in (None, "sig")}
