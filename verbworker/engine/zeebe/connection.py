@@ -89,7 +89,7 @@ class GatewayAddress:
         tls = _tls(given, scheme, address, credentials)
         rest_url, transport = _rest_url(given, is_secure=tls is not None), _transport(given)
         if credentials is not None and not given.says_yes(ALLOW_PLAINTEXT):
-            _require_encrypted(address if tls is None and transport != "rest" else None, rest_url, credentials)
+            _require_tls(address if tls is None and transport != "rest" else None, rest_url, credentials)
         return cls(
             address=address,
             rest_url=rest_url,
@@ -215,7 +215,7 @@ def _credentials(given: _Variables) -> OAuth | Basic | None:
     raise ContractInvalid("CAMUNDA_AUTH_STRATEGY must be NONE, OAUTH or BASIC")
 
 
-def _require_encrypted(plain_address: str | None, rest_url: str | None, credentials: OAuth | Basic) -> None:
+def _require_tls(plain_address: str | None, rest_url: str | None, credentials: OAuth | Basic) -> None:
     """Raise `ContractInvalid` if a password, secret or token would be sent unencrypted to another host."""
     places = {
         "the Zeebe address": None if plain_address is None else f"http://{plain_address}",
