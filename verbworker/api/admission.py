@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi.dependencies.models import Dependant
@@ -22,7 +22,7 @@ from verbworker.api.webhook import Signed
 from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import read_body
-from verbworker.http.rate import Rates
+from verbworker.http.rate import GuessBrake, Rates
 
 _BYTES_PER_REQUEST = 32 * 1024  # as much of a body as one request of the rate pays for; more costs more
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
@@ -35,23 +35,30 @@ class Admission:
     guard: Guard
     rates: Rates
     limit: int
+    brake: GuessBrake = field(default_factory=GuessBrake)
 
     async def admit(self, request: Request, scope: Scope) -> tuple[Sender, bytes]:
         """Return the sender and the body, or refuse with the first problem found."""
         claim = await self.guard.ask(request.headers)
         if claim is None:
-            raise HTTPException(401, "a valid credential is required", _CHALLENGE)
+            raise self._refusal(request)
         if isinstance(claim, Sender):
             self._require(claim, scope)
         body = await self._read(request)
         sender = claim if isinstance(claim, Sender) else self.guard.signer(claim, body)
         if sender is None:
-            raise HTTPException(401, "a valid credential is required", _CHALLENGE)
+            raise self._refusal(request)
         if isinstance(claim, Signed):
             self._require(sender, scope)
         # A large body is as much work as several small ones; the sender's next request waits for it.
         self.rates.charge(sender.name, len(body) / _BYTES_PER_REQUEST)
         return sender, body
+
+    def _refusal(self, request: Request) -> HTTPException:
+        seconds = self.brake.note_failure(request)
+        if seconds > 0:
+            return HTTPException(429, "too many wrong credentials; retry later", _retry_after(seconds))
+        return HTTPException(401, "a valid credential is required", _CHALLENGE)
 
     async def _read(self, request: Request) -> bytes:
         if request.method in WITHOUT_BODY:
@@ -64,11 +71,13 @@ class Admission:
     def _require(self, sender: Sender, scope: Scope) -> None:
         seconds = self.rates.wait(sender.name, time.monotonic())
         if seconds > 0:
-            raise HTTPException(
-                429, "this sender exceeds its rate limit; retry later", {"Retry-After": str(math.ceil(seconds))}
-            )
+            raise HTTPException(429, "this sender exceeds its rate limit; retry later", _retry_after(seconds))
         if scope not in sender.scopes:
             raise HTTPException(403, f"this credential does not allow it: its scopes do not include {scope}")
+
+
+def _retry_after(seconds: float) -> dict[str, str]:
+    return {"Retry-After": str(math.ceil(seconds))}
 
 
 def admitting_route(scope: Scope) -> type[APIRoute]:

@@ -23,7 +23,7 @@ from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
 from verbworker.http.answers import probe_routes
 from verbworker.http.oidc import Issuer
-from verbworker.http.rate import Rates
+from verbworker.http.rate import GuessBrake, Rates
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
@@ -79,7 +79,9 @@ async def serve(
         app = build_application(
             MessageRoutes(client, immediate, ingress.body_limit),
             client=client,
-            admission=Admission(guard, Rates(ingress.rate, ingress.burst), ingress.body_limit),
+            admission=Admission(
+                guard, Rates(ingress.rate, ingress.burst), ingress.body_limit, GuessBrake(ingress.proxies)
+            ),
             streams=streams,
             probes=[*probes],
         )

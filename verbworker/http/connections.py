@@ -70,11 +70,26 @@ class Connections:
         return True
 
     def _is_proxy(self, peer: str) -> bool:
-        try:
-            address = ip_address(peer)
-        except ValueError:
-            return False
-        return any(address in network for network in self._proxies)
+        return _is_in(peer, self._proxies)
+
+
+def client_address(peer: str, forwarded: Sequence[str], proxies: Sequence[Network]) -> str:
+    """Return who sent a request: the peer, or the last address that a declared proxy did not add itself.
+
+    What stands before that address in the headers was sent by the client, who may write anything.
+    """
+    path = [one.strip() for line in forwarded for one in line.split(",")]
+    while path and _is_in(peer, proxies):
+        peer = path.pop()
+    return peer
+
+
+def _is_in(address: str, networks: Sequence[Network]) -> bool:
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return False
+    return any(known in network for network in networks)
 
 
 def make_protocol(connections: Connections, longest_idle_s: float) -> type[H11Protocol]:

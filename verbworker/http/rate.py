@@ -1,9 +1,18 @@
-"""Rate limits per sender, so that one cannot crowd out the others."""
+"""Rate limits per sender, so that one cannot crowd out the others, and a brake for guessed credentials."""
 
+import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from starlette.requests import Request
+
+from verbworker.http.connections import Network, client_address
+
 _MOST_SENDERS = 10_000  # names of senders come from tokens too, so their number is not ours to choose
+
+
+_FAILURES_PER_SECOND, _FAILURES = 0.5, 20  # an office may share an address, and a guesser gains nothing
 
 
 @dataclass(slots=True)
@@ -42,3 +51,20 @@ class Rates:
         if requests > 1.0 and (bucket := self._buckets.get(sender)) is not None:
             # No deeper than a burst: one large body may delay its sender, not lock it out.
             bucket.tokens = max(bucket.tokens - (requests - 1.0), -float(self._burst))
+
+
+class GuessBrake:
+    """Slows down clients that send wrong credentials. A right one is accepted whatever came before it."""
+
+    def __init__(self, proxies: Sequence[Network] = ()) -> None:
+        self._proxies = proxies
+        self._rates = Rates(_FAILURES_PER_SECOND, _FAILURES)
+
+    def note_failure(self, request: Request) -> float:
+        """Count a wrong credential of a client; return 0, or the seconds after which it may send another."""
+        return self._rates.wait(self.client_of(request), time.monotonic())
+
+    def client_of(self, request: Request) -> str:
+        """Return the address of the client, as the declared proxies tell it."""
+        peer = request.client.host if request.client else ""
+        return client_address(peer, request.headers.getlist("x-forwarded-for"), self._proxies)

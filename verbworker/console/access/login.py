@@ -3,7 +3,6 @@
 import logging
 import math
 import re
-import time
 from typing import Final
 
 from starlette.requests import Request
@@ -16,13 +15,12 @@ from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
 from verbworker.http.keys import holder_of
 from verbworker.http.oidc import IssuerError
-from verbworker.http.rate import Rates
+from verbworker.http.rate import GuessBrake
 
 _log = logging.getLogger(__name__)
 
 _OURS: Final = re.compile(r"/(?![/\\])[A-Za-z0-9_/?=&.,:%~+-]*")
 _ATTEMPT_S: Final = 600.0  # time to find a password and a second factor
-_PER_SECOND, _BURST = 0.5, 20  # logins by key from one address: an office may share it, a guesser gains nothing
 
 
 class Login:
@@ -32,7 +30,7 @@ class Login:
         self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._client = client
-        self._rates = Rates(_PER_SECOND, _BURST)
+        self._brake = GuessBrake(auth.tools.settings.proxies)
         self._attempt_cookie = f"{auth.cookie}_login"
 
     async def page(self, request: Request) -> Response:
@@ -40,17 +38,15 @@ class Login:
         return self._page(_next(request.query_params.get("next", "")))
 
     async def by_key(self, request: Request) -> Response:
-        """Log in by API key. Guessing is rate-limited."""
-        auth = self._auth
-        who = request.client.host if request.client else ""
-        if (seconds := self._rates.wait(who, time.monotonic())) > 0:
-            refusal = auth.refusal(429, "Too many login attempts. Try again in a moment.", None)
-            refusal.headers["Retry-After"] = str(math.ceil(seconds))
-            return refusal
-        form = await auth.form(request)
+        """Log in by API key. Wrong keys are rate-limited; a right one always works."""
+        form = await self._auth.form(request)
         key = holder_of(form.get("key", ""), self._keys)
         if key is None:
-            _log.warning("login refused: unknown key", extra={"client": who})
+            if (seconds := self._brake.note_failure(request)) > 0:
+                refusal = self._auth.refusal(429, "Too many login attempts. Try again in a moment.", None)
+                refusal.headers["Retry-After"] = str(math.ceil(seconds))
+                return refusal
+            _log.warning("login refused: unknown key", extra={"client": self._brake.client_of(request)})
             return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
         return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
 
