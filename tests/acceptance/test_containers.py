@@ -150,7 +150,7 @@ async def test_the_health_check_believes_what_live_says(trouble: str | None, cod
 async def test_the_health_checks_of_the_others_do_too(name: str, trouble: str | None, code: int) -> None:
     (port,) = free_ports(1)
     command = SERVICES[name]["healthcheck"]["test"]
-    listens = SERVICES[name]["ports"][0].rpartition(":")[2]
+    listens = str(SERVICES[name]["environment"][f"VERBWORKER_{name.upper()}_PROBE_PORT"])
     words = [sys.executable, *(word.replace(listens, str(port)) for word in command[2:])]
 
     async with open_health("127.0.0.1", port, Probed(trouble)):

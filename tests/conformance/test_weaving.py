@@ -30,7 +30,12 @@ REFUSED = {
     "rules/process-unknown/valid-without-contracts.bpmn",
 }
 # The broker of these tests has no task listeners; tests of native tasks deploy such models on newer engines.
-NATIVE = {"rules/native-user-task/valid-native.bpmn", "rules/job-based-user-task/valid-native.bpmn"}
+NATIVE = {
+    "rules/native-user-task/valid-native.bpmn",
+    "rules/job-based-user-task/valid-native.bpmn",
+    "rules/form-attribute/valid-native.bpmn",
+    "rules/form-attribute/valid-native-form-id.bpmn",
+}
 PASSING = passing_models()
 POLICIES = load_policies(Path(__file__).parents[1] / "lint" / "contracts" / "policies.yaml").values()
 

@@ -17,6 +17,7 @@ from verbworker.http.server import ServerOptions, bind, open_server
 
 MOST = 40
 OPTIONS = ServerOptions(MOST, timedelta(seconds=1), connections_per_peer=MOST // 2)
+IDLE_S = 1.2  # longer than a request may be on its way
 HEAD = b"GET /live HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
 
 
@@ -80,6 +81,7 @@ async def connect() -> AsyncIterator[Connect]:
 async def test_idle_connections_of_one_client_shut_out_nobody(connect: Connect, words: bytes) -> None:
     for _ in range(5 * MOST):
         await connect("127.0.0.2", sends=words)
+    await asyncio.sleep(IDLE_S)
 
     assert b"alive" in await (await connect("127.0.0.3")).ask()
     assert b"alive" in await (await connect("127.0.0.2")).ask()
@@ -88,12 +90,14 @@ async def test_idle_connections_of_one_client_shut_out_nobody(connect: Connect, 
 async def test_idle_connections_of_many_clients_shut_out_nobody(connect: Connect) -> None:
     for number in range(5 * MOST):
         await connect(f"127.0.1.{number % 200 + 1}")
+    await asyncio.sleep(IDLE_S)
 
     assert b"alive" in await (await connect("127.0.0.3")).ask()
 
 
 async def test_the_connection_that_is_idle_longest_makes_room(connect: Connect) -> None:
     first = await connect("127.0.0.2")
+    await asyncio.sleep(IDLE_S)
     others = [await connect("127.0.0.2") for _ in range(MOST // 2)]
 
     assert await first.is_closed(within=5)
@@ -145,3 +149,10 @@ async def test_a_body_whose_end_can_be_read_in_two_ways_is_refused(connect: Conn
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
     assert answer.count(b"HTTP/1.1") == 1  # what comes behind is no second request
     assert b"connection: close" in answer.lower()
+
+
+async def test_a_burst_of_requests_is_answered_or_refused_but_not_cut_off(connect: Connect) -> None:
+    clients = [await connect() for _ in range(MOST)]
+    answers = await asyncio.gather(*(client.ask() for client in clients))
+
+    assert {answer[:12] for answer in answers} == {b"HTTP/1.1 200", b"HTTP/1.1 503"}

@@ -1,6 +1,7 @@
 """The connections of a server: how many there may be, how many of one peer, and which makes room for a new one."""
 
 import asyncio
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from email.utils import formatdate
@@ -12,6 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Network = IPv4Network | IPv6Network
 
+# A client of a burst may have connected a moment ago, and its request is on its way.
+_ON_ITS_WAY_S: Final = 1.0
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\n"
     b'Content-Length: 56\r\n\r\n{"error":"too many connections are open; retry later"}\r\n'
@@ -27,8 +30,8 @@ class Connections:
         self._proxies = proxies
         self._peers: dict[str, int] = defaultdict(int)
         self._total = 0
-        # By peer, in the order in which they began to wait.
-        self._idle: dict[str, OrderedDict[asyncio.Transport, None]] = defaultdict(OrderedDict)
+        # By peer, in the order in which they began to wait, with the time.
+        self._idle: dict[str, OrderedDict[asyncio.Transport, float]] = defaultdict(OrderedDict)
 
     def admit(self, peer: str) -> bool:
         """Count a connection in; return False if it is one too many. Another that is idle may be closed for it."""
@@ -50,7 +53,7 @@ class Connections:
 
     def note_idle(self, peer: str, transport: asyncio.Transport) -> None:
         """A connection waits for its next request."""
-        self._idle[peer][transport] = None
+        self._idle[peer][transport] = time.monotonic()
 
     def note_busy(self, peer: str, transport: asyncio.Transport) -> None:
         """A connection has a request, or is about to be closed."""
@@ -61,9 +64,9 @@ class Connections:
                 del self._idle[peer]
 
     def _make_room(self, peer: str) -> bool:
-        """Close the connection of a peer that is idle longest; return False if none is idle."""
-        longest = next(iter(self._idle.get(peer, ())), None)
-        if longest is None:
+        """Close the connection of a peer that is idle longest; return False if none is idle for long enough."""
+        longest, since = next(iter(self._idle.get(peer, {}).items()), (None, 0.0))
+        if longest is None or time.monotonic() - since < _ON_ITS_WAY_S:
             return False
         self.note_busy(peer, longest)
         longest.abort()  # and not `close`: a client that reads nothing would hold it
