@@ -10,6 +10,7 @@ from tests.support.fixture_models import contracts, fixture_models
 from tests.support.lint_models import BARE
 from tests.support.model_source import ModelSource
 from tests.support.mutation import damaged
+from verblint.bpmn.reader import Limits
 from verblint.contracts.contract import Contracts
 from verblint.fixes.edits import UnsafeFix, repair
 from verblint.linter import Linter, lint
@@ -114,7 +115,7 @@ def test_a_large_model_that_is_wrong_everywhere_is_answered(part: str) -> None:
 @pytest.mark.timeout(60)
 def test_a_large_model_on_one_line_is_answered_and_shown() -> None:
     content = many('<serviceTask id="ä{0}"/>', 8_000).replace(b"\n", b" ")
-    report = lint(content)
+    report = lint(content, project=Project(settings=Settings(limits=Limits(findings=100_000))))
 
     assert len(report.findings) > 8_000
     assert render(report, "full").count("^") > 8_000
