@@ -47,8 +47,8 @@ def watch(engine: Any, course: Course) -> None:
     """Count completions that are durable, whichever way they went."""
     complete = engine.complete
 
-    async def completed(job_key: int, variables: Any) -> None:
-        await complete(job_key, variables)
+    async def completed(job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
+        await complete(job_key, variables, lease_token=lease_token)
         course.stepped()
 
     engine.complete = completed
