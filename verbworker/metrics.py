@@ -77,6 +77,12 @@ DUPLICATES = Counter(
 ADOPTED = Counter(
     "verbworker_adopted_instances", "Engine instances adopted after the engine re-created them", registry=REGISTRY
 )
+SEARCH_REFUSED = Gauge(
+    "verbworker_search_refused",
+    "1 while the cluster refuses a search: its filter (then the worker filters), or all of it (then nothing is found)",
+    ["search", "extent"],
+    registry=REGISTRY,
+)
 REPEATED_STEPS = Counter(
     "verbworker_repeated_steps",
     "Jobs answered with the verdict their step got under another key",

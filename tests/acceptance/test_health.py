@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from verbworker.app.health import open_health
+from verbworker.background.service_health import Limited
 from verbworker.errors import CannotRun
 from verbworker.metrics import REGISTRY
 
@@ -17,7 +18,7 @@ class Told:
 
     def __init__(self) -> None:
         self.alive: dict[str, str | None] = {"loop": None}
-        self.readiness: dict[str, str | None] = {"database": None, "gateway": None}
+        self.readiness: dict[str, str | Limited | None] = {"database": None, "gateway": None}
         self.answer = asyncio.Event()
         self.answer.set()
         self.asked = asyncio.Event()
@@ -25,7 +26,7 @@ class Told:
     def live(self) -> Mapping[str, str | None]:
         return self.alive
 
-    async def ready(self) -> Mapping[str, str | None]:
+    async def ready(self) -> Mapping[str, str | Limited | None]:
         self.asked.set()
         await self.answer.wait()
         return self.readiness
@@ -72,6 +73,17 @@ async def test_what_is_not_well_is_named(health: Address, probes: Told) -> None:
 
     assert status == "HTTP/1.1 503 Service Unavailable"
     assert body == b'{"ok":false,"checks":{"database":"ok","gateway":"EngineUnavailable"}}'
+
+
+async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(health: Address, probes: Told) -> None:
+    probes.readiness["limits"] = Limited("search of incidents: refused by the engine")
+
+    status, body = await send(health, get("/ready"))
+
+    assert status == "HTTP/1.1 200 OK"
+    assert body == (
+        b'{"ok":true,"checks":{"database":"ok","gateway":"ok","limits":"search of incidents: refused by the engine"}}'
+    )
 
 
 async def test_a_process_that_is_not_ready_is_alive(health: Address, probes: Told) -> None:

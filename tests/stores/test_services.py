@@ -16,6 +16,7 @@ from tests.support.outages import name_of, outages
 from verbworker import retrying
 from verbworker.app.probes import WorkerProbes
 from verbworker.background.poll_loop import PollLoop, Service, running
+from verbworker.background.service_health import Limited
 from verbworker.errors import StoreError
 from verbworker.stores.batch import Batch
 
@@ -169,9 +170,9 @@ async def test_a_database_that_becomes_read_only_is_waited_for_and_readiness_say
         await _set_read_only(dsn, "on")
         probes = WorkerProbes(shop.app.worker, shop.app.worker._frames._database, shop.engine, poll_wait=timedelta(1))
 
-        async def troubles() -> dict[str, str | None]:
+        async def troubles() -> dict[str, str | Limited | None]:
             ready = dict(await probes.ready())
-            return ready if "starts" in (ready["services"] or "") else {}
+            return ready if "starts" in str(ready["services"]) else {}
 
         during = await eventually(troubles)
         await _set_read_only(dsn, "off")

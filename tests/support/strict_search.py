@@ -48,6 +48,7 @@ class StrictCluster:
     version: str
     items: RecordedCluster = field(default_factory=RecordedCluster)
     forbids: Forbids = lambda path, body: None
+    refusal: Answer | None = None  # of what is forbidden, if not that of a property that is not known
     server: RestServer | None = None
 
     def answer(self, seen: Seen) -> Answer:
@@ -58,6 +59,8 @@ class StrictCluster:
             return problem(404, "Not Found", "No static resource")
         body = seen.json() or {}
         wrong = self._wrong(seen.path, body) or self.forbids(seen.path, body)
+        if wrong is not None and self.refusal is not None:
+            return self.refusal
         if wrong is not None:
             # The title and the sentence are those recorded for a property that is not known.
             return problem(400, "Bad Request", f"Request property [{wrong}] cannot be parsed")

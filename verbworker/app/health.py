@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from verbworker.background.service_health import Limited
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.metrics import REGISTRY
 
@@ -25,10 +26,13 @@ _ADVICE = "choose another by VERBWORKER_HTTP_PORT, or 0 for none"
 
 
 class Probes(Protocol):
-    """The checks behind /live and /ready: each by name, None when it is well, else a few words."""
+    """The checks behind /live and /ready: each by name, None when it is well, else a few words.
+
+    What is `Limited` is reported and counts as well.
+    """
 
     def live(self) -> Mapping[str, str | None]: ...
-    async def ready(self) -> Mapping[str, str | None]: ...
+    async def ready(self) -> Mapping[str, str | Limited | None]: ...
 
 
 @asynccontextmanager
@@ -66,9 +70,9 @@ async def _metrics(_request: Request) -> Response:
     return Response(generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST, **_NOT_KEPT})
 
 
-def _judge(troubles: Mapping[str, str | None]) -> Response:
-    is_well = all(trouble is None for trouble in troubles.values())
-    checks = {name: trouble or "ok" for name, trouble in troubles.items()}
+def _judge(troubles: Mapping[str, str | Limited | None]) -> Response:
+    is_well = not any(isinstance(trouble, str) for trouble in troubles.values())
+    checks = {name: "ok" if trouble is None else str(trouble) for name, trouble in troubles.items()}
     return JSONResponse({"ok": is_well, "checks": checks}, 200 if is_well else 503, _NOT_KEPT)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 from verbworker.background.poll_loop import RunsServices, Service
+from verbworker.background.service_health import Limited
 from verbworker.engine.protocol import Engine
 from verbworker.errors import VerbworkerError
 from verbworker.stores import durability
@@ -41,7 +42,7 @@ class WorkerProbes:
         age = asyncio.get_running_loop().time() - max(self._worker.ticked_at, self._opened_at)
         return {"loop": f"last tick {age:.0f} s ago" if age > _STALE_TICK else None}
 
-    async def ready(self) -> Mapping[str, str | None]:
+    async def ready(self) -> Mapping[str, str | Limited | None]:
         """Check that jobs can be worked on: database and gateway answer, services and polls are well, no drain.
 
         A feed loop that hits a bug keeps running and is reported here until a pass succeeds. That is no reason to
@@ -51,11 +52,13 @@ class WorkerProbes:
             database = questions.create_task(_answer(lambda: durability.refused_writes(self._database)))
             gateway = questions.create_task(_answer(self._engine.facts))
         troubles = [service.health.trouble(longer_than=_LONGEST_TROUBLE) for service in self.services]
+        limits = [words for service in self.services for words in service.health.describe_limits()]
         is_stale = self._worker.seconds_since_poll() > self._stale_poll
         return {
             "database": database.result(),
             "gateway": gateway.result(),
             "services": "; ".join(trouble for trouble in troubles if trouble) or None,
+            "limits": Limited("; ".join(limits)) if limits else None,
             "polls": "no answer to a poll lately" if is_stale else None,
             "feeds": "; ".join(self._worker.troubles()) or None,
             "draining": "no more jobs are taken" if self._worker.is_draining else None,

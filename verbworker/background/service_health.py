@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from verbworker import metrics
@@ -16,6 +18,16 @@ _SAY_EVERY = 60.0  # an outage of hours is one line a minute
 _COLLISIONS_WORTH_A_LINE = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What a process does without: worth telling, and no reason to refuse traffic."""
+
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
 class ServiceHealth:
     """The state of one service. Times are event loop times."""
 
@@ -26,6 +38,8 @@ class ServiceHealth:
         self.succeeded_at: float | None = None
         self.failing_since: float | None = None
         self.bug: EndedByBug | None = None
+        self.limits: dict[str, str] = {}
+        """What the service does without, by the name of the part."""
         self._said_at: float | None = None
         self._is_said = False
         self._items_said_at: dict[str, float] = {}
@@ -102,6 +116,11 @@ class ServiceHealth:
             return False
         self._items_said_at[what] = now
         return True
+
+    def describe_limits(self) -> Iterator[str]:
+        """Yield what the service does without, in a few words each."""
+        for part, words in self.limits.items():
+            yield f"{self.name} of {part}: {words}" if part else f"{self.name}: {words}"
 
     def trouble(self, *, longer_than: float) -> str | None:
         """Return a short description if it ended by a bug or has been failing for `longer_than` seconds, else None."""

@@ -27,7 +27,10 @@ _OFF = {
     "REST": "decisions at the cluster's own user tasks, correlation with an answer, the engine's clock",
     "search": "incidents, cancellations and user tasks that only the cluster knows",
 }
-_REFUSED = "report it with the cluster's version; until then what is found is filtered here, which takes longer"
+_REFUSED = (
+    "report it with the cluster's version; until then what is found is filtered here, which takes longer. After a 403,"
+    " give the client the permission READ_PROCESS_INSTANCE"
+)
 _NO_STREAM = "allow HTTP/2 streams of 15 seconds in proxies, or set VERBWORKER_STREAMING=false"
 
 

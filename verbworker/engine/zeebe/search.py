@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
+from verbworker import metrics
 from verbworker.engine.protocol import ActiveElement, EngineIncident, EngineJob, EngineUserTask, InstanceState
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.errors import EngineUnavailable, NotOffered, SearchRefused
@@ -134,7 +135,7 @@ class Search:
             body = {"filter": _filters(_Form.EXACT, query, keys)[0], "page": {"limit": 1}}
             try:
                 await self._rest.call("POST", query.path, body, what="a search")
-            except SearchRefused as refused:
+            except NotOffered as refused:  # its form, or the whole search for want of a permission
                 found.append(f"{query.name}: {refused}")
         return found
 
@@ -155,7 +156,12 @@ class Search:
                 self._refused[query.name, form] = (clock() + _SIMPLER_FOR_S, error)
                 self._say_once("search refused", query, str(error))
                 continue
+            except NotOffered:
+                _note_refusal(query, "all")
+                raise
+            _note_refusal(query, None if last is None else "filter")
             return [_read(read, item) for item in items]
+        _note_refusal(query, "all")
         raise last or NotOffered("this cluster offers no search")
 
     async def _ask(self, form: _Form, query: _Query, keys: Sequence[int]) -> list[Item]:
@@ -189,6 +195,11 @@ class Search:
         if (words, query.name) not in self._said:
             self._said.add((words, query.name))
             _log.warning(words, extra={"search": query.name, "path": query.path, "reason": reason})
+
+
+def _note_refusal(query: _Query, extent: str | None) -> None:
+    for one in ("filter", "all"):
+        metrics.SEARCH_REFUSED.labels(query.name, one).set(one == extent)
 
 
 def _forms(query: _Query, keys: Sequence[int]) -> list[_Form]:

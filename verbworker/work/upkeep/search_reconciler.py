@@ -8,9 +8,9 @@ One worker of many searches per period: a search costs the engine far more than 
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine, EngineIncident, EngineJob, EngineUserTask, Searchable
@@ -29,10 +29,16 @@ _BETWEEN_LOOKS = timedelta(seconds=5)  # searches were seen to lag by up to two 
 _OVERLAP = timedelta(minutes=1)  # a termination may be exported this late, or by another clock
 _ASKS_AGAIN = timedelta(minutes=10)  # a cluster without search is upgraded or given storage now and then
 _BETWEEN_NUDGES = timedelta(minutes=1)  # a job whose worker is missing is not failed over and over
+_DECIDE = 2  # searches that everything with a search offers: if both are refused, there is none
 _ASKED_PER_PERIOD = 4  # how often a worker asks for the turn, so that a period is not much longer than it should be
+
+_ANY = ""  # the name of the limit if there is no search at all
+_NO_SEARCH = "the engine offers no search"
 
 OpenGate = Callable[[EngineUserTask], Awaitable[bool]]
 """Opens the gate of a native user task; returns whether it is new."""
+Part = Callable[[], Awaitable[int | None]]
+"""One comparison: returns how many incidents it recorded or settled, None if it had no reason to search."""
 
 
 class SearchReconciler:
@@ -61,7 +67,6 @@ class SearchReconciler:
         self._incidents = Incidents(database, engine_id=engine.engine_id)
         self._suspensions = Suspensions(database, engine_id=engine.engine_id)
         self._looked_until = datetime.now(UTC) - _OVERLAP
-        self._knows_of_none = False
         self._asks_again_at = datetime.min.replace(tzinfo=UTC)
         often = every if turns is None else every / _ASKED_PER_PERIOD
         self.service = PollLoop("search", self.look_in_turn, every=often)
@@ -83,22 +88,58 @@ class SearchReconciler:
         return 0
 
     async def look(self) -> int:
-        """Compare once; return how many incidents were recorded or settled."""
+        """Compare once; return how many incidents were recorded or settled.
+
+        A version or a permission may lack one of the searches: the others go on without it.
+        """
         if datetime.now(UTC) < self._asks_again_at:
             return 0
-        try:
-            changed = await self._compare_incidents()
-        except NotOffered as error:
-            if not self._knows_of_none:
-                _log.info("the engine offers no search", extra={"reason": str(error)})
-            self._knows_of_none, self._asks_again_at = True, datetime.now(UTC) + _ASKS_AGAIN
-            return 0
-        self._knows_of_none = False
-        if isinstance(self._engine, Searchable):
-            for part in (self._check_terminations, self._open_gates, self._nudge_jobs):
-                with suppress(NotOffered):  # a version or a permission may lack one of the searches
-                    await part(self._engine)
+        changed, parts = 0, self._parts()
+        answers: dict[str, NotOffered | None] = {}  # of the searches that were asked
+        for name, part in parts.items():
+            try:
+                found = await part()
+            except NotOffered as error:
+                answers[name] = error
+            else:
+                changed += found or 0
+                answers |= {} if found is None else {name: None}
+            if len(answers) == min(_DECIDE, len(parts)) and None not in answers.values():
+                self._note_no_search(str(answers[name]))
+                return 0
+        self._note_answers(answers)
         return changed
+
+    def _parts(self) -> dict[str, Part]:
+        engine = self._engine
+        if not isinstance(engine, Searchable):
+            return {"incidents": self._compare_incidents}
+        return {
+            "incidents": self._compare_incidents,
+            "terminations": partial(self._check_terminations, engine),
+            "user tasks": partial(self._open_gates, engine),
+            "jobs": partial(self._nudge_jobs, engine),
+        }
+
+    def _note_no_search(self, reason: str) -> None:
+        limits = self.service.health.limits
+        if _ANY not in limits:
+            _log.info(_NO_SEARCH, extra={"reason": reason})
+        limits.clear()
+        limits[_ANY] = _NO_SEARCH
+        self._asks_again_at = datetime.now(UTC) + _ASKS_AGAIN
+
+    def _note_answers(self, answers: Mapping[str, NotOffered | None]) -> None:
+        """Log each search that is refused, and each that is taken again, once."""
+        limits = self.service.health.limits
+        limits.pop(_ANY, None)
+        for name, error in answers.items():
+            if error is not None and name not in limits:
+                limits[name] = "refused by the engine"
+                said = {"search": name, "reason": str(error)}
+                _log.warning("a search is refused; what it would find is missed", extra=said)
+            elif error is None and limits.pop(name, None) is not None:
+                _log.info("a search is taken again", extra={"search": name})
 
     # ---- incidents ---------------------------------------------------------------------------------------------------
 
@@ -131,31 +172,36 @@ class SearchReconciler:
 
     # ---- instances, gates and jobs -----------------------------------------------------------------------------------
 
-    async def _check_terminations(self, engine: Searchable) -> None:
+    async def _check_terminations(self, engine: Searchable) -> int:
         """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
         now = datetime.now(UTC)
         keys = await engine.terminations(self._looked_until - _OVERLAP)
         running = await self._incidents.find_running(keys) if keys else {}
         await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
         self._looked_until = now
+        return 0
 
-    async def _open_gates(self, engine: Searchable) -> None:
+    async def _open_gates(self, engine: Searchable) -> int | None:
         if self._open_gate is None:
-            return
+            return None
         tasks = await engine.user_tasks()
         lost = await self._incidents.without_gate(tasks) if tasks else []
         await self.service.for_each(lost, _CONCURRENT_CALLS, self._open_gate)
+        return 0
 
-    async def _nudge_jobs(self, engine: Searchable) -> None:
+    async def _nudge_jobs(self, engine: Searchable) -> int | None:
         """Have the engine hand out jobs again that it keeps locked although their time is over.
 
         A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works.
         """
         keys = await self._incidents.claim_stalls(_BATCH, between=_BETWEEN_NUDGES)
-        jobs = await engine.open_jobs(keys) if keys else []
+        if not keys:
+            return None
+        jobs = await engine.open_jobs(keys)
         now = datetime.now(UTC)
         late = [job for job in jobs if job.deadline is None or job.deadline < now]
         await self.service.for_each(late, _CONCURRENT_CALLS, self._nudge)
+        return 0
 
     async def _nudge(self, job: EngineJob) -> None:
         said = {"job_key": job.job_key, "instance_key": job.instance_key}
