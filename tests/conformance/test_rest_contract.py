@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.rest_replay import (
+    WRITINGS,
     Answer,
     Exchange,
     RestServer,
@@ -78,10 +79,11 @@ def meaning(exchange: Exchange) -> type[EngineError]:
     return MEANINGS[exchange.status]
 
 
-async def test_every_recorded_exchange_is_understood_in_its_order() -> None:
+@pytest.mark.parametrize("writing", WRITINGS)
+async def test_every_recorded_exchange_is_understood_in_its_order(writing: str) -> None:
     exchanges = recorded()
     answers = iter(exchanges)
-    with rest_server(lambda _: replayed(next(answers))) as server:
+    with rest_server(lambda _: replayed(next(answers), writing)) as server:
         async with client_at(server.url) as client:
             for exchange in exchanges:
                 if exchange.status >= 400:

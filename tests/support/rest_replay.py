@@ -129,9 +129,16 @@ def problem(status: int, title: str, detail: str = "as recorded") -> Answer:
     return Answer(status, json.dumps(body).encode(), "application/problem+json")
 
 
-def replayed(exchange: Exchange) -> Answer:
+WRITINGS: dict[str, Callable[[Exchange], bytes]] = {
+    "as the server writes": lambda exchange: exchange.body,
+    "as the recording is written": lambda exchange: exchange.written,
+}
+"""The bytes of a recorded answer: parsed values were recorded, so what was on the wire is one of these."""
+
+
+def replayed(exchange: Exchange, writing: str = "as the server writes") -> Answer:
     """The recorded answer."""
-    return Answer(exchange.status, exchange.body, exchange.content_type)
+    return Answer(exchange.status, WRITINGS[writing](exchange), exchange.content_type)
 
 
 @contextmanager
