@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.api_server import ApiServer
 from tests.support.command import Said, verbworker
+from tests.support.embedded_service import TENANT
 from tests.support.entries import StoredEntry
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
@@ -211,6 +213,30 @@ async def test_a_claim_that_is_released_while_it_is_sent_ends_released_on_both_s
     assert sent == [ASSIGN, f"DELETE /v2/user-tasks/{TASK}/assignee"]
     (gate,) = await GateStore(database).gates("default")
     assert (gate.claimed_by, gate.engine_assignee) == (None, None)
+
+
+async def test_the_api_answers_with_what_the_engine_says(
+    dsn: str, database: Database, engine: ZeebeEngine, cluster: RecordedCluster, stored: StoredEntry
+) -> None:
+    server, path = ApiServer(dsn), f"/v1/gates/{stored.entry_id}"
+    await database.execute("UPDATE verbworker.runbook_entry SET tenant_id = $1", TENANT)
+    await database.execute("UPDATE verbworker.parked_token SET tenant_id = $1", TENANT)
+    async with server.serving(), server.caller() as ann, worker(database, engine):
+        taken = await ann.post(f"{path}/claim", json={"wait": WAIT})
+        released = await ann.post(f"{path}/release", json={"wait": WAIT})
+        refused = await ann.post(f"{path}/claim", json={"wait": WAIT})
+        cluster.refusal = problem(503, "UNAVAILABLE", "the partition has no leader")
+        later = await ann.post(f"{path}/claim", json={"wait": WAIT})
+        too_long = await ann.post(f"{path}/claim", json={"wait": 3600})
+
+    assert [answer.status_code for answer in (taken, released, refused, later, too_long)] == [200, 200, 409, 200, 422]
+    assert (taken.json()["claim_words"], taken.json()["is_mirrored"]) == ("the engine's task list shows it", True)
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.json()["detail"].endswith(
+        "the engine's task list refuses, because another person has it there; release it there first"
+    )
+    assert (later.json()["claimed_by"], later.json()["is_mirrored"]) == ("ann", False)
+    assert "the partition has no leader" in later.json()["claim_words"]
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------

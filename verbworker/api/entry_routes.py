@@ -17,6 +17,7 @@ from verbworker.api.problem import API, problem_responses
 from verbworker.api.settings import Scope
 from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
+from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.client.records import (
     EntryDetail,
@@ -38,6 +39,7 @@ from verbworker.runbook.event import Status
 _LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+_LONGEST_CLAIM_WAIT = 30.0  # seconds, a connection is kept for; a worker sends the claim all the same
 _LONGEST_TTL = 3_650 * 86_400.0  # seconds, ten years: more is a mistake
 
 
@@ -66,6 +68,10 @@ class ClaimRequest(BaseModel):
     model_config = _STRICT
 
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+    wait: Annotated[
+        float,
+        Field(ge=0, le=_LONGEST_CLAIM_WAIT, description="seconds to wait for the answer of the engine's task list"),
+    ] = CLAIM_WAIT_S
 
 
 class CancelRequest(BaseModel):
@@ -259,13 +265,13 @@ async def claim_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateR
 
     `claim_words` says whether the engine's task list has the claim; while the engine is away, it is sent later.
     """
-    return await client.claim(where, gate=wanted.gate)
+    return await client.claim(where, gate=wanted.gate, wait=wanted.wait)
 
 
 @decisions.post("/gates/{where}/release", operation_id="release_gate")
 async def release_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
     """Release a gate, no matter who claimed it."""
-    return await client.release(where, gate=wanted.gate)
+    return await client.release(where, gate=wanted.gate, wait=wanted.wait)
 
 
 @messages.post(
