@@ -28,7 +28,7 @@ from tests.support.rest_replay import problem
 from verblint.contracts.contract import Gate
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.errors import EngineUnavailable, InstanceSuspended, JobGone, NotOffered
+from verbworker.errors import EngineUnavailable, InstanceSuspended, JobGone, LeaseLost, NotOffered
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.gates import GateStore
@@ -55,7 +55,9 @@ class RecordedEngine(ZeebeEngine):
         super().__init__(address, engine_id=ENGINE)
         self.dead: set[int] = set()
         self.failed: list[tuple[int, int]] = []
+        self.extended: list[tuple[int, int]] = []
         self.is_suspended = False
+        self.leased: set[int] = set()
 
     async def alive(self, instance_key: int) -> bool:
         return instance_key not in self.dead
@@ -65,7 +67,12 @@ class RecordedEngine(ZeebeEngine):
     ) -> None:
         if self.is_suspended:
             raise InstanceSuspended("the process instance is suspended")
+        if job_key in self.leased:
+            raise LeaseLost("a matching lease token must be provided")
         self.failed.append((job_key, retries))
+
+    async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
+        self.extended.append((job_key, timeout_ms))
 
 
 @pytest.fixture
@@ -255,6 +262,22 @@ async def test_a_terminated_instance_ends_its_entry_with_the_reason_after_two_lo
     assert cancelled.detail["reason"] == "ended outside: the instance was terminated in the engine"
 
 
+async def test_a_completed_instance_ends_its_entry_with_the_reason_after_two_looks(
+    database: Database, cluster: RecordedCluster, engine: RecordedEngine, reconciler: Reconciler
+) -> None:
+    stored = await entry_of(database, NATIVE)
+    cluster.instances.append(recorded_item("search instance: completed"))
+    engine.dead.add(NATIVE)
+
+    await reconciler.look()
+    after_first = (await stored.entry()).status
+    await reconciler.look()
+
+    (cancelled,) = [event for event in await stored.events() if event.kind is Kind.CANCELLED]
+    assert (after_first, (await stored.entry()).status) == ("executing", "cancelled")
+    assert cancelled.detail["reason"] == "ended outside: the engine completed the instance without a report to us"
+
+
 async def test_a_search_alone_ends_nothing(
     database: Database, cluster: RecordedCluster, reconciler: Reconciler, search: SearchReconciler
 ) -> None:
@@ -361,6 +384,44 @@ async def test_a_job_that_stays_locked_is_handed_out_again_once(
     await search.look()
 
     assert (before, sorted(engine.failed)) == ([], [(7, 1), (JOB, 2)])
+
+
+async def test_a_completed_instance_of_a_case_that_stands_still_is_found_by_search(
+    database: Database, cluster: RecordedCluster, engine: RecordedEngine
+) -> None:
+    cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine)
+    # It would look by itself only after an hour.
+    reconciler = Reconciler(database, engine, cancelling, after=timedelta(hours=1), missed_for=AT_ONCE)
+    search = SearchReconciler(database, engine, reconciler, between_looks=AT_ONCE)
+    stored, going_on = await entry_of(database, NATIVE), await entry_of(database, WORK)
+    cluster.instances.append(recorded_item("search instance: completed"))
+    for one in (stored, going_on):
+        await stand_still(one)
+    engine.dead.add(NATIVE)
+
+    await search.look()
+    after_search = (await stored.entry()).status
+    await reconciler.look()
+
+    assert after_search == "executing"
+    assert [(await one.entry()).status for one in (stored, going_on)] == ["cancelled", "executing"]
+
+
+async def test_a_leased_job_that_stays_locked_is_delivered_again_under_a_new_token(
+    database: Database, cluster: RecordedCluster, engine: RecordedEngine, search: SearchReconciler
+) -> None:
+    """8.10 refuses a failure without the token of the delivery, and takes the shortest timeout without one."""
+    stored = await entry_of(database, WORK)
+    past = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
+    cluster.jobs.append({**recorded_item("search jobs"), "state": "CREATED", "retries": 2, "deadline": past})
+    engine.leased.add(JOB)
+    await stand_still(stored)
+
+    await search.look()
+    await search.look()
+
+    assert (engine.failed, engine.extended) == ([], [(JOB, 1)])
+    assert search.service.health.last_error is None
 
 
 async def test_where_a_case_is_comes_from_elements_and_subscriptions(

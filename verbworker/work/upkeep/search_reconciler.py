@@ -8,17 +8,26 @@ One worker of many searches per period: a search costs the engine far more than 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.protocol import Engine, EngineIncident, EngineJob, EngineUserTask, Searchable
-from verbworker.errors import InstanceSuspended, JobGone, JobNotActive, NotOffered
+from verbworker.engine.protocol import (
+    Engine,
+    EngineIncident,
+    EngineJob,
+    EngineUserTask,
+    InstanceState,
+    Searchable,
+)
+from verbworker.errors import InstanceSuspended, JobGone, JobNotActive, LeaseLost, NotOffered
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.upkeep_turns import UpkeepTurns
+from verbworker.work.jobs.lease_tokens import redeliver
 from verbworker.work.upkeep.reconciler import Reconciler
 
 _log = logging.getLogger(__name__)
@@ -32,6 +41,7 @@ _BETWEEN_NUDGES = timedelta(minutes=1)  # a job whose worker is missing is not f
 _DECIDE = 2  # searches that everything with a search offers: if both are refused, there is none
 _ASKED_PER_PERIOD = 4  # how often a worker asks for the turn, so that a period is not much longer than it should be
 
+_ENDED = (InstanceState.COMPLETED, InstanceState.TERMINATED)
 _ANY = ""  # the name of the limit if there is no search at all
 _NO_SEARCH = "the engine offers no search"
 
@@ -118,7 +128,7 @@ class SearchReconciler:
             "incidents": self._compare_incidents,
             "terminations": partial(self._check_terminations, engine),
             "user tasks": partial(self._open_gates, engine),
-            "jobs": partial(self._nudge_jobs, engine),
+            "stalled cases": partial(self._help_stalled, engine),
         }
 
     def _note_no_search(self, reason: str) -> None:
@@ -176,10 +186,13 @@ class SearchReconciler:
         """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
         now = datetime.now(UTC)
         keys = await engine.terminations(self._looked_until - _OVERLAP)
-        running = await self._incidents.find_running(keys) if keys else {}
-        await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
+        await self._check_ended(keys)
         self._looked_until = now
         return 0
+
+    async def _check_ended(self, instance_keys: Sequence[int]) -> None:
+        running = await self._incidents.find_running(instance_keys) if instance_keys else {}
+        await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
 
     async def _open_gates(self, engine: Searchable) -> int | None:
         if self._open_gate is None:
@@ -189,10 +202,11 @@ class SearchReconciler:
         await self.service.for_each(lost, _CONCURRENT_CALLS, self._open_gate)
         return 0
 
-    async def _nudge_jobs(self, engine: Searchable) -> int | None:
-        """Have the engine hand out jobs again that it keeps locked although their time is over.
+    async def _help_stalled(self, engine: Searchable) -> int | None:
+        """Have the engine hand out jobs of stalled cases that it keeps locked although their time is over.
 
-        A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works.
+        A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works. An
+        instance that ended without a report to us, which leaves its case stalled too, is checked by a command.
         """
         keys = await self._incidents.claim_stalls(_BATCH, between=_BETWEEN_NUDGES)
         if not keys:
@@ -201,6 +215,8 @@ class SearchReconciler:
         now = datetime.now(UTC)
         late = [job for job in jobs if job.deadline is None or job.deadline < now]
         await self.service.for_each(late, _CONCURRENT_CALLS, self._nudge)
+        states = await engine.instance_states(keys)
+        await self._check_ended([key for key, state in states.items() if state in _ENDED])
         return 0
 
     async def _nudge(self, job: EngineJob) -> None:
@@ -210,6 +226,10 @@ class SearchReconciler:
         except InstanceSuspended:
             await self._suspensions.park(job.job_key, job.instance_key)
             return
+        except LeaseLost:
+            # A failure needs the token of the delivery that holds the lease; the shortest timeout needs none.
+            with suppress(JobGone):
+                await redeliver(self._engine, job.job_key)
         except (JobGone, JobNotActive) as error:
             _log.debug("left undone", extra={**said, "reason": str(error)})
             return
