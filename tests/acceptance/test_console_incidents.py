@@ -109,8 +109,7 @@ def test_what_a_recorded_cluster_raises_after_one_round(
             return await incident_of(database, stored.entry_id)
 
     entry_id, incident_id = run_apart(stop())
-    cluster_settings = {"VERBWORKER_ENGINE": "zeebe", "ZEEBE_REST_ADDRESS": url, "ZEEBE_TRANSPORT": "rest"}
-    with site(tmp_path, dsn, **cluster_settings) as console:
+    with site(tmp_path, dsn, VERBWORKER_ENGINE="zeebe", ZEEBE_REST_ADDRESS=url, ZEEBE_TRANSPORT="rest") as console:
         shown, resolved = read_and_resolve(console, incident_id)
 
     assert_shown(shown, item["errorType"], item["elementId"], item["errorMessage"])
