@@ -20,6 +20,7 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.upkeep_turns import UpkeepTurns
 
+OPERATE = "https://operate.example"
 RESOLVED = "The incident is resolved; the case tries again."
 # The recorded resolution is of another incident, so each of them gets its key.
 RECORDED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -109,10 +110,19 @@ def test_what_a_recorded_cluster_raises_after_one_round(
             return await incident_of(database, stored.entry_id)
 
     entry_id, incident_id = run_apart(stop())
-    with site(tmp_path, dsn, VERBWORKER_ENGINE="zeebe", ZEEBE_REST_ADDRESS=url, ZEEBE_TRANSPORT="rest") as console:
+    with site(
+        tmp_path,
+        dsn,
+        VERBWORKER_ENGINE="zeebe",
+        VERBWORKER_OPERATE_URL=OPERATE,
+        ZEEBE_REST_ADDRESS=url,
+        ZEEBE_TRANSPORT="rest",
+    ) as console:
+        entry = console.visitor("ann").get(f"/entries/{entry_id}").text
         shown, resolved = read_and_resolve(console, incident_id)
 
     assert_shown(shown, item["errorType"], item["elementId"], item["errorMessage"])
+    assert [f'href="{OPERATE}/processes/{WORK}"' in text for text in (entry, shown[-1])] == [True, True]
     assert resolved.sentence == RESOLVED
     assert f"POST /v2/incidents/{NO_RETRIES}/resolution" in cluster.server.paths()
     assert run_apart(status_of(dsn, entry_id)) == "executing"
