@@ -42,6 +42,14 @@ SELECT DISTINCT definition_key
 FROM verbworker.workflow_instance
 WHERE engine_id = $1 AND ended_at IS NULL AND definition_key IS NOT NULL;
 
+-- name: running
+-- Instances that the engine must know, for a while already.
+SELECT instance_key
+FROM verbworker.workflow_instance
+WHERE engine_id = $1 AND ended_at IS NULL AND instance_key IS NOT NULL AND created_at < clock_timestamp() - $3::interval
+ORDER BY created_at
+LIMIT $2;
+
 -- name: gates
 -- How many gates wait for a person, how many of them for long, and the longest wait.
 SELECT

@@ -15,6 +15,7 @@ from tests.support.rest_replay import problem
 from tests.support.strict_search import StrictCluster, strict_cluster
 from verbworker.app.settings import Settings
 from verbworker.doctor.engine import apis
+from verbworker.doctor.search import see_cases
 from verbworker.doctor.subject import Subject
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
@@ -38,9 +39,9 @@ class CancelledThere(ZeebeEngine):
 class SubjectOf(Subject):
     """What the doctor looks at, with this engine."""
 
-    def __init__(self, engine: ZeebeEngine) -> None:
+    def __init__(self, engine: ZeebeEngine, database: Database | None = None) -> None:
         super().__init__(Settings.model_validate({"engine_id": ENGINE}), app=None, models=())
-        self._engine = engine
+        self._engine, self._database = engine, database
 
 
 def ends(_: str, body: Mapping[str, Any]) -> str | None:
@@ -167,6 +168,29 @@ async def test_the_doctor_names_a_search_that_is_refused_as_a_whole(
     assert "refused: incidents: " in found.found
     assert "no incidents for this client" in found.found
     assert "READ_PROCESS_INSTANCE" in found.fix
+
+
+@pytest.mark.parametrize("sees", ["both", "one", "none"])
+async def test_the_doctor_notices_a_search_that_does_not_see_our_cases(
+    dsn: str, cluster: StrictCluster, engine: ZeebeEngine, sees: str
+) -> None:
+    """Without the permission a cluster answers a search with fewer items, or with none, and with no error."""
+    shown = {"both": (WORK, CANCELLED), "one": (WORK,), "none": ()}[sees]
+    item = recorded_item("search instance: completed")
+    cluster.items.instances = [{**item, "state": "ACTIVE", "processInstanceKey": str(key)} for key in shown]
+    async with Database(dsn, size=2) as database:
+        unasked = await see_cases(SubjectOf(engine, database))
+        for key in (WORK, CANCELLED):
+            await (await StoredEntry.open(database)).start(key)
+        fresh = await see_cases(SubjectOf(engine, database))
+        await database.execute("UPDATE verbworker.workflow_instance SET created_at = now() - interval '1 hour'")
+
+        (found,) = await see_cases(SubjectOf(engine, database))
+
+    assert (unasked, fresh) == ([], [])
+    assert found.verdict == ("warn" if sees == "none" else "ok")
+    assert found.found.startswith(f"the search sees {len(shown)} of 2 running cases")
+    assert ("READ_PROCESS_INSTANCE" in found.fix) == (sees == "none")
 
 
 async def test_the_doctor_names_what_the_cluster_refuses(cluster: StrictCluster, engine: ZeebeEngine) -> None:

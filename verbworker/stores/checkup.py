@@ -164,6 +164,11 @@ class Checkup:
         rows = await self._database.fetch(query("checkup", "pinned"), engine_id)
         return {row["definition_key"] for row in rows}
 
+    async def running_instances(self, engine_id: str, *, limit: int, older_than: timedelta) -> list[int]:
+        """Return some engine instances of cases that run, the oldest first."""
+        rows = await self._database.fetch(query("checkup", "running"), engine_id, limit, older_than)
+        return [row["instance_key"] for row in rows]
+
     async def waiting(self, queue: Queue, engine_id: str, *, longer_than: timedelta) -> BlockedSession:
         """Return what waits in one queue of one engine."""
         row = await self._database.fetchrow(query("checkup", queue), engine_id, longer_than)

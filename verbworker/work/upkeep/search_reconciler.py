@@ -128,7 +128,7 @@ class SearchReconciler:
             "incidents": self._compare_incidents,
             "terminations": partial(self._check_terminations, engine),
             "user tasks": partial(self._open_gates, engine),
-            "stalled cases": partial(self._help_stalled, engine),
+            "stalled cases": partial(self._help_stalls, engine),
         }
 
     def _note_no_search(self, reason: str) -> None:
@@ -186,11 +186,11 @@ class SearchReconciler:
         """Have instances checked by a command that were terminated since the last look; the reconciler ends them."""
         now = datetime.now(UTC)
         keys = await engine.terminations(self._looked_until - _OVERLAP)
-        await self._check_ended(keys)
+        await self._check_ends(keys)
         self._looked_until = now
         return 0
 
-    async def _check_ended(self, instance_keys: Sequence[int]) -> None:
+    async def _check_ends(self, instance_keys: Sequence[int]) -> None:
         running = await self._incidents.find_running(instance_keys) if instance_keys else {}
         await self.service.for_each(running.values(), _CONCURRENT_CALLS, self._reconciler.check)
 
@@ -202,7 +202,7 @@ class SearchReconciler:
         await self.service.for_each(lost, _CONCURRENT_CALLS, self._open_gate)
         return 0
 
-    async def _help_stalled(self, engine: Searchable) -> int | None:
+    async def _help_stalls(self, engine: Searchable) -> int | None:
         """Have the engine hand out jobs of stalled cases that it keeps locked although their time is over.
 
         A broker that lost a job's timeout never does so by itself. `FailJob` with unchanged retries is what works. An
@@ -216,7 +216,7 @@ class SearchReconciler:
         late = [job for job in jobs if job.deadline is None or job.deadline < now]
         await self.service.for_each(late, _CONCURRENT_CALLS, self._nudge)
         states = await engine.instance_states(keys)
-        await self._check_ended([key for key, state in states.items() if state in _ENDED])
+        await self._check_ends([key for key, state in states.items() if state in _ENDED])
         return 0
 
     async def _nudge(self, job: EngineJob) -> None:
