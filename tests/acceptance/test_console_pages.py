@@ -45,6 +45,23 @@ def test_an_entry_tells_what_it_waits_for_what_happened_and_where_to_look_furthe
         assert words in text
 
 
+def test_a_task_shows_all_that_its_model_asks(opened: Site, shared: str) -> None:
+    asked = {
+        "groups": ["reviewers", "leads"],
+        "users": ["ann"],
+        "due": "2030-01-31T12:00Z",
+        "follow_up": "2030-01-30T12:00Z",
+        "priority": "70",
+        "form": "review-form",
+    }
+    gate = parked(shared, element=next(_jobs), token={"detail": {"decisions": ["yes", "no"], **asked}})
+    listed = opened.visitor("ann").get("/gates").text
+    (card,) = [part for part in listed.split("<article") if str(gate.token_id) in part]
+
+    for words in ("reviewers, leads", "2030-01-31T12:00Z", "2030-01-30T12:00Z", "70", "review-form"):
+        assert words in card
+
+
 def test_an_entry_that_stands_still_says_so_with_what_to_do(opened: Site, shared: str) -> None:
     gate = parked(shared, element=next(_jobs), sentence="Open a still case")
     stall = (

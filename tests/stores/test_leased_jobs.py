@@ -14,7 +14,7 @@ from tests.support.start import Begun, begin
 from tests.support.sweeping import die, leases_end, sweeper
 from tests.support.worker_boot import LooplessWorker, one_verb, opened, quick
 from verbworker.contract.registry import Registry
-from verbworker.errors import TransientExternal
+from verbworker.errors import PermanentBusiness, TransientExternal
 from verbworker.job.failpoint import Point
 from verbworker.job.frame import FrameState
 from verbworker.job.job import Job
@@ -32,6 +32,7 @@ class Outside:
     def __init__(self) -> None:
         self.calls = 0
         self.failures = 0
+        self.refuses = False
         self.is_there = asyncio.Event()
         self.may_go = asyncio.Event()
         self.may_go.set()
@@ -43,6 +44,8 @@ class Outside:
             await self.may_go.wait()
             if self.calls <= self.failures:
                 raise TransientExternal("away", code="Away")
+            if self.refuses:
+                raise PermanentBusiness("no", code="NO")
             return account.model_copy(update={"sent": True})
 
         return one_verb(send, policy=quick())
@@ -122,6 +125,24 @@ async def test_a_stale_completion_is_refused_and_sent_once(
 
     assert (outside.calls, worker.known(job).completions) == (1, 1)
     assert "replay" in await worker.story(job)
+    assert await worker.column(job, "ack_result") == "ok"
+
+
+async def test_a_stale_error_is_refused_and_the_next_delivery_throws_it(
+    worker: LooplessWorker, outside: Outside, engine: LeasingEngine
+) -> None:
+    outside.refuses = True
+    job = await worker.begun()
+    later = await during(worker, outside, job, lambda: overtake(worker, job))
+
+    assert engine.refused == [("throw", job.key)]
+    assert worker.known(job).state is JobState.ACTIVATED
+    assert "verdict fenced" in await worker.story(job)
+
+    await worker.executor.execute(later)
+    await worker.frames.flush()
+
+    assert (outside.calls, worker.known(job).state) == (1, JobState.THROWN)
     assert await worker.column(job, "ack_result") == "ok"
 
 

@@ -158,6 +158,20 @@ async def _set_read_only(dsn: str, word: str) -> None:
         )
 
 
+async def test_what_a_service_does_without_is_in_readiness_and_is_no_trouble(dsn: str) -> None:
+    async with workshop(dsn) as shop:  # whose services do not run: the next search would set it right
+        probes = WorkerProbes(shop.app.worker, shop.app.worker._frames._database, shop.engine, poll_wait=timedelta(1))
+        before = (await probes.ready())["limits"]
+        (search,) = [service for service in probes.services if service.name == "search"]
+        search.health.limits |= {"incidents": "refused by the engine", "": "the engine offers no search"}
+
+        ready = await probes.ready()
+
+    assert before is None
+    assert ready["limits"] == Limited("search of incidents: refused by the engine; search: the engine offers no search")
+    assert (ready["services"], ready["database"]) == (None, None)
+
+
 async def test_a_database_that_becomes_read_only_is_waited_for_and_readiness_says_why(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
