@@ -395,7 +395,7 @@ def test_an_id_in_a_table_is_short_and_whole_and_every_command_takes_it(
     clinic: Clinic, terminal: Callable[..., str], columns: int
 ) -> None:
     clinic.put_gate("review")
-    (gate,) = clinic.json("gates", "list")
+    (gate,) = clinic.json("gates", "list")["gates"]
 
     shown = terminal("gates", "list", columns=columns)
 

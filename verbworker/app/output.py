@@ -88,11 +88,20 @@ def show_first(rows: Sequence[T], limit: int) -> Sequence[T]:
 
     Read `limit + COUNTED` rows: a reader wants to know how long a list is, not to see every row.
     """
-    more = len(rows) - limit
-    if more > 0:
-        count = f"{more} more" if more < COUNTED else f"at least {more} more"
-        complain(f"there are {count}; to see them: --limit {limit + more}")
+    if more := count_more(len(rows), limit):
+        complain(f"there are {more}; to see them: --limit {len(rows)}")
     return rows[:limit]
+
+
+def count_more(read: int, limit: int) -> str:
+    """Return how many rows are left out if `limit` of those read are shown, such as `2 more`; empty if none.
+
+    Read `limit + COUNTED` rows for that.
+    """
+    more = read - limit
+    if more <= 0:
+        return ""
+    return f"{more} more" if more < COUNTED else f"at least {more} more"
 
 
 def shorten(ids: Collection[str]) -> dict[str, str]:
