@@ -576,7 +576,7 @@ def test_filters_that_stuck_would_ignore_are_refused(
     code = call("runbook", "list", "--stuck", "3600", *words)
 
     assert code == 2
-    assert capsys.readouterr().err == "verbworker: --stuck cannot be combined with --status, --verb or --cursor\n"
+    assert capsys.readouterr().err == "verbworker: --stuck cannot be combined with --status or --verb\n"
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--version", "no-such-command")], ids=len)
