@@ -38,8 +38,8 @@ async def test_a_list_has_the_same_pages_by_request_and_by_command(
 ) -> None:
     await put_waits(dsn, *KINDS[name])
 
-    def command(*words: str) -> Any:
-        said = verbworker(name, "list", *words, directory=tmp_path, dsn=dsn, VERBWORKER_TENANT=TENANT)
+    def command(*words: str, does: str = "list") -> Any:
+        said = verbworker(name, does, *words, directory=tmp_path, dsn=dsn, VERBWORKER_TENANT=TENANT)
         assert said.code == 0, said.err
         return said
 
@@ -54,3 +54,7 @@ async def test_a_list_has_the_same_pages_by_request_and_by_command(
     assert json.loads(command("--limit", "3", "--cursor", first["next"], "--json").out) == second
     cut = command("--limit", "3")
     assert (len(cut.out.splitlines()), cut.err) == (4, "verbworker: there are 2 more; to see them: --limit 5\n")
+    if name == "incidents":
+        which = first[name][0]["incident_id"]
+        read = (await ann.get(f"/v1/incidents/{which}")).json()
+        assert json.loads(command(which[:8], "--json", does="show").out) == read

@@ -12,7 +12,7 @@ from tests.support.frames import INCIDENT, claimed, make_delivery, make_job, wor
 from verbworker.app.settings import Settings
 from verbworker.client.client import Client
 from verbworker.errors import InvocationInvalid
-from verbworker.runbook.event import Wait
+from verbworker.runbook.event import Kind, Wait
 from verbworker.stores.database import Database
 
 SAME_MOMENT = "UPDATE verbworker.parked_token SET opened_at = date_trunc('hour', clock_timestamp()) - interval '1 hour'"
@@ -96,6 +96,28 @@ async def test_entries_without_progress_have_pages_too(database: Database, clien
 
     assert [len(page) for page in pages] == [2, 2, 1]
     assert len({entry.entry_id for page in pages for entry in page}) == 5
+
+
+async def test_the_history_is_whole_however_many_events_there_are(
+    database: Database, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verbworker.client.entry_handle._BATCH", 2)
+    asked: list[int] = []
+    book = await StoredEntry.open(database, tenant_id=TENANT)
+    for number in range(5):
+        detail = {"verb": "a", "element": f"e-{number}"}
+        await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once=f"step:{number}", detail=detail)
+    entry = await client.entry(book.entry_id)
+
+    async def count(*args: Any, limit: int, **more: Any) -> Any:
+        asked.append(limit)
+        return await book.runbook.events(*args, limit=limit, **more)
+
+    monkeypatch.setattr(entry._runbook, "events", count)
+
+    assert [event.seq for event in await entry.history()] == [1, 2, 3, 4, 5]
+    assert asked == [2, 2, 2]
+    assert [event.seq for event in await entry.history(after=1, limit=3)] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("name", LISTS)

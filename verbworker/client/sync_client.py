@@ -124,8 +124,8 @@ class SyncEntryHandle:
         """Return the entry with its progress and what it waits for."""
         return self._thread.call(self._handle.read)
 
-    def history(self, *, after: int = 0, limit: int = 10_000) -> list[EventRecord]:
-        """Return the events so far, in order."""
+    def history(self, *, after: int = 0, limit: int | None = None) -> list[EventRecord]:
+        """Return the events so far, in order: see `EntryHandle.history`."""
         return self._thread.call(lambda: self._handle.history(after=after, limit=limit))
 
     def events(self, *, after: int = 0) -> Iterator[EventRecord]:
