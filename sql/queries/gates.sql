@@ -1,5 +1,5 @@
 -- name: list
--- The gates of a tenant, those that wait longest first: the open ones, or all of them with their results.
+-- The gates of a tenant from a key on, those that wait longest first: the open ones, or all of them with their results.
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
   token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
@@ -14,6 +14,9 @@ WHERE token.kind = 'human_gate'
   AND ($2::text IS NULL OR token.gate = $2)
   AND ($3::uuid IS NULL OR token.entry_id = $3)
   AND ($4::boolean OR token.closed_at IS NULL)
+  -- Repeated for the index, which has no ids.
+  AND token.opened_at >= coalesce($6::timestamptz, '-infinity')
+  AND ($6 IS NULL OR (token.opened_at, token.token_id) > ($6, $7::uuid))
 ORDER BY token.opened_at, token.token_id
 LIMIT $5;
 

@@ -107,67 +107,76 @@ ORDER BY message.received_at, message.message_id
 LIMIT $2;
 
 -- name: troubles
--- What waits for an operator: the open incidents of a tenant with their frames; on request also those of plain processes,
--- and held frames that no entry knows.
+-- What waits for an operator, from a key on: the open incidents of a tenant with their frames; on request also those of
+-- plain processes, and held frames that no entry knows, which have no id: their key is made of their engine and job.
 SELECT
-  token.token_id AS incident_id, token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason,
-  token.opened_at AS since, entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left,
-  frame.fail_class, frame.fail_code, frame.fail_text, token.instance_key, token.incident_key, token.incident_type,
-  token.incident_text, entry.process_id, false AS is_plain
-FROM verbworker.parked_token AS token
-LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
-LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
-WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
-  AND ($3::bigint IS NULL OR token.job_key = $3 OR token.incident_key = $3)
-  AND ($5::uuid IS NULL OR token.token_id = $5 OR token.entry_id = $5)
-UNION ALL
-SELECT
-  incident.incident_id, incident.engine_id, incident.job_key, NULL, incident.element_id,
-  'Waiting for an operator: ' || coalesce(frame.verb, incident.element_id) || ' of the plain process '
-    || incident.process_id,
-  incident.raised_at, NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left, frame.fail_class,
-  frame.fail_code, frame.fail_text, incident.instance_key, incident.incident_key, incident.kind, incident.message,
-  incident.process_id, true
-FROM verbworker.plain_incident AS incident
-LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = incident.engine_id AND frame.job_key = incident.job_key
-WHERE incident.closed_at IS NULL AND $2::boolean
-  AND ($3::bigint IS NULL OR incident.job_key = $3 OR incident.incident_key = $3)
-  AND ($5::uuid IS NULL OR incident.incident_id = $5)
-UNION ALL
-SELECT
-  NULL, held.engine_id, held.job_key, held.entry_id, held.element_id,
-  'Waiting for an operator: ' || held.verb || CASE
-    WHEN held.is_plain THEN ' of the plain process ' || held.process_id
-    ELSE ''
-  END,
-  held.since, NULL, held.verb, held.state, held.runs, held.retries_left, held.fail_class, held.fail_code,
-  held.fail_text, held.process_instance_key, NULL, NULL, NULL, held.process_id, held.is_plain
+  incident_id, engine_id, job_key, entry_id, element_id, reason, since, sentence, verb, state, runs, retries_left,
+  fail_class, fail_code, fail_text, instance_key, incident_key, incident_type, incident_text, process_id, is_plain
 FROM (
   SELECT
-    frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, frame.verb,
-    coalesce(frame.popped_at, frame.pushed_at) AS since, frame.state::text AS state, frame.runs, frame.retries_left,
-    frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, frame.process_id,
-    frame.instance_uid IS NULL AND NOT EXISTS (
-      SELECT 1
-      FROM verbworker.process_deployment AS deployment
-      WHERE deployment.engine_id = frame.engine_id AND deployment.process_id = frame.process_id
-        AND deployment.version = frame.process_version AND deployment.verb <> 'plain'
-    ) AS is_plain
-  FROM verbworker.job_frame AS frame
-  WHERE frame.state = 'incident' AND $2::boolean AND $5::uuid IS NULL
-    AND ($3::bigint IS NULL OR frame.job_key = $3)
-    AND NOT EXISTS (
-      SELECT 1
-      FROM verbworker.workflow_instance AS instance
-      WHERE instance.instance_uid = frame.instance_uid
-    )
-    AND NOT EXISTS (
-      SELECT 1
-      FROM verbworker.plain_incident AS incident
-      WHERE incident.engine_id = frame.engine_id AND incident.job_key = frame.job_key AND incident.closed_at IS NULL
-    )
-) AS held
-ORDER BY since
+    token.token_id AS incident_id, token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason,
+    token.opened_at AS since, entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left,
+    frame.fail_class, frame.fail_code, frame.fail_text, token.instance_key, token.incident_key, token.incident_type,
+    token.incident_text, entry.process_id, false AS is_plain
+  FROM verbworker.parked_token AS token
+  LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
+  LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
+  WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
+    AND ($3::bigint IS NULL OR token.job_key = $3 OR token.incident_key = $3)
+    AND ($5::uuid IS NULL OR token.token_id = $5 OR token.entry_id = $5)
+  UNION ALL
+  SELECT
+    incident.incident_id, incident.engine_id, incident.job_key, NULL, incident.element_id,
+    'Waiting for an operator: ' || coalesce(frame.verb, incident.element_id) || ' of the plain process '
+      || incident.process_id,
+    incident.raised_at, NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left, frame.fail_class,
+    frame.fail_code, frame.fail_text, incident.instance_key, incident.incident_key, incident.kind, incident.message,
+    incident.process_id, true
+  FROM verbworker.plain_incident AS incident
+  LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = incident.engine_id AND frame.job_key = incident.job_key
+  WHERE incident.closed_at IS NULL AND $2::boolean
+    AND ($3::bigint IS NULL OR incident.job_key = $3 OR incident.incident_key = $3)
+    AND ($5::uuid IS NULL OR incident.incident_id = $5)
+  UNION ALL
+  SELECT
+    NULL, held.engine_id, held.job_key, held.entry_id, held.element_id,
+    'Waiting for an operator: ' || held.verb || CASE
+      WHEN held.is_plain THEN ' of the plain process ' || held.process_id
+      ELSE ''
+    END,
+    held.since, NULL, held.verb, held.state, held.runs, held.retries_left, held.fail_class, held.fail_code,
+    held.fail_text, held.process_instance_key, NULL, NULL, NULL, held.process_id, held.is_plain
+  FROM (
+    SELECT
+      frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, frame.verb,
+      coalesce(frame.popped_at, frame.pushed_at) AS since, frame.state::text AS state, frame.runs, frame.retries_left,
+      frame.fail_class, frame.fail_code, frame.fail_text, frame.process_instance_key, frame.process_id,
+      frame.instance_uid IS NULL AND NOT EXISTS (
+        SELECT 1
+        FROM verbworker.process_deployment AS deployment
+        WHERE deployment.engine_id = frame.engine_id AND deployment.process_id = frame.process_id
+          AND deployment.version = frame.process_version AND deployment.verb <> 'plain'
+      ) AS is_plain
+    FROM verbworker.job_frame AS frame
+    WHERE frame.state = 'incident' AND $2::boolean AND $5::uuid IS NULL
+      AND ($3::bigint IS NULL OR frame.job_key = $3)
+      AND NOT EXISTS (
+        SELECT 1
+        FROM verbworker.workflow_instance AS instance
+        WHERE instance.instance_uid = frame.instance_uid
+      )
+      AND NOT EXISTS (
+        SELECT 1
+        FROM verbworker.plain_incident AS incident
+        WHERE incident.engine_id = frame.engine_id AND incident.job_key = frame.job_key AND incident.closed_at IS NULL
+      )
+  ) AS held
+) AS trouble
+CROSS JOIN LATERAL (
+  SELECT coalesce(trouble.incident_id, md5(trouble.engine_id || '/' || trouble.job_key)::uuid) AS row_id
+) AS place
+WHERE $6::timestamptz IS NULL OR (since, row_id) > ($6, $7::uuid)
+ORDER BY since, row_id
 LIMIT $4;
 
 -- name: watched

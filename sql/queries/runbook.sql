@@ -327,6 +327,7 @@ FROM (
 ) AS still
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = still.entry_id
 WHERE entry.tenant_id = $1 AND entry.ended_at IS NULL
+  AND ($4::timestamptz IS NULL OR (still.since, entry.entry_id) > ($4, $5::uuid))
 ORDER BY still.since, entry.entry_id
 LIMIT $3;
 

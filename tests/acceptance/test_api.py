@@ -103,7 +103,7 @@ async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
         await shop.waits(entry_id, at="letter")
         sent = await send(ann, "one")
         await shop.waits(entry_id, at="review")
-        (waiting,) = (await ann.get("/v1/gates", params={"entry_id": entry_id})).json()
+        (waiting,) = (await ann.get("/v1/gates", params={"entry_id": entry_id})).json()["gates"]
         decided = await ann.post(f"/v1/gates/{waiting['token_id']}/decision", json={"decision": "yes"})
         again = await ann.post(f"/v1/gates/{entry_id}/decision", json={"decision": "no"})
         told = await following
@@ -322,7 +322,7 @@ async def test_incidents_are_read_and_resolved_by_their_id(dsn: str, server: Api
         await stored.start()
         incident = EngineIncident(5, INSTANCE_KEY, "which-way", 6, "CONDITION_ERROR", "no condition holds")
         assert await Incidents(database, engine_id=ENGINE).record(incident)
-    (listed,) = (await ann.get("/v1/incidents")).json()
+    (listed,) = (await ann.get("/v1/incidents")).json()["incidents"]
     path = f"/v1/incidents/{listed['incident_id']}"
     read = (await ann.get(path)).json()
     by_entry = (await ann.get(f"/v1/incidents/{stored.entry_id}")).json()

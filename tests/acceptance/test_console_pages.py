@@ -23,6 +23,7 @@ from tests.support.ports import LOOPBACK
 from tests.support.proxy import proxied
 from tests.support.site import KEYS, TENANT, Site, credentials, ended, parked, site
 from verbworker.engine.protocol import EngineIncident
+from verbworker.runbook.event import Wait
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.database import Database
@@ -77,6 +78,30 @@ def test_an_entry_that_stands_still_says_so_with_what_to_do(opened: Site, shared
         page,
     )
     assert '<td data-name="Progress" class="warn">0 steps, awaiting reviewer, timer overdue</td>' in listed
+
+
+def test_a_list_that_is_cut_tells_how_many_are_not_shown(tmp_path: Path, dsn: str) -> None:
+    async def fill() -> None:
+        async with Database(dsn, size=2) as database:
+            book = await StoredEntry.open(database, tenant_id=TENANT)
+            for number in range(1, 103):
+                for kind, more in ((Wait.INCIDENT, {}), (Wait.HUMAN_GATE, {"gate": "review"})):
+                    token = {"tenant_id": TENANT, "job_key": number, **more}
+                    await book.park(book.token(2 * number + (kind is Wait.INCIDENT), kind, **token))
+            letter = "INSERT INTO verbworker.dead_letter (tenant_id, code, reason, body, sent_by)"
+            await database.execute(
+                f"{letter} SELECT $1, 'invalid', 'r', at::text::bytea, 's' FROM generate_series(1, 103) AS at", TENANT
+            )
+
+    run_apart(fill())
+    with site(tmp_path, dsn) as opened:
+        ann = opened.visitor("ann")
+        gates, incidents, letters = (ann.get(path).text for path in ("/gates", "/incidents", "/dead-letters"))
+
+    assert "; 2 more not shown." in gates
+    assert "; 2 more not shown." in incidents
+    assert "; 3 more not shown." in letters
+    assert incidents.count("/incidents/one?id=") == 100
 
 
 def test_of_a_payload_only_fields_that_somebody_allowed_are_shown(tmp_path: Path, dsn: str) -> None:

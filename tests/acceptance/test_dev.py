@@ -106,8 +106,17 @@ def test_what_no_case_could_pass_is_told_when_it_is_saved(example: Path, found: 
         session.until("the previous version keeps running", times=2)
         session.save("verbs/document.py", '"document.remnid"', '"document.remind"')
         session.until("reloaded: ", times=2)
-        session.save("verbs/document.yaml", "client: args.client", "cleint: args.client")
+        session.save("verbs/document.py", '"document.remind",', '"document.remind", errors=("moved-away",),')
         session.until("the previous version keeps running", times=3)
+        declared = "    errors: {document.remind: [moved-away]}\n    policy: standard\n"
+        session.save("verbs/document.yaml", "    policy: standard\n", declared)
+        session.until("the previous version keeps running", times=4)
+        session.save("verbs/document.yaml", declared, "    policy: standard\n")
+        session.until("the previous version keeps running", times=5)
+        session.save("verbs/document.py", '"document.remind", errors=("moved-away",),', '"document.remind",')
+        session.until("reloaded: ", times=3)
+        session.save("verbs/document.yaml", "client: args.client", "cleint: args.client")
+        session.until("the previous version keeps running", times=6)
         session.save("verbs/document.yaml", "client: {type: string", "client: {type: text")
         session.until("must be string, integer, number, boolean or enum")
 
@@ -115,6 +124,7 @@ def test_what_no_case_could_pass_is_told_when_it_is_saved(example: Path, found: 
     assert "help: Write request_id" in session.said
     assert "calls document.remind, and no verb of that name is registered" in session.said
     assert "document.remnid is registered, and no model and no contract uses it" in session.said
+    assert "document.remind may end with the code moved-away, and nothing catches it" in session.said
     assert session.said.count("cases would stop because of these errors; fix them first") == 3
     assert "payload.initial of document.collect does not give client, which document.solicit requires" in session.said
     assert "help: Write client in place of cleint" in session.said

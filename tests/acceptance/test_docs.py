@@ -180,12 +180,25 @@ def test_the_readme_is_one_screen() -> None:
     assert len(README.text.splitlines()) <= 70
 
 
+def prose(file: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", file.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def is_there(file: Path, target: str) -> bool:
+    """Whether a link leads to a file and, if it names one, to a heading, as a forge shows the repository."""
+    path, _, anchor = target.partition("#")
+    place = file.parent / path if path else file
+    if not anchor or place.suffix != ".md":
+        return place.exists()
+    headings = re.findall(r"^#+ (.*)$", prose(place), flags=re.MULTILINE)
+    return anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("file", MARKDOWN, ids=str)
 def test_every_link_leads_somewhere_on_the_page_of_the_repository(file: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", (ROOT / file).read_text(), flags=re.DOTALL | re.MULTILINE)
-    targets = [target for target in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in target]
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)", prose(ROOT / file)) if "://" not in target]
 
-    assert [target for target in targets if not (ROOT / file.parent / target).exists()] == []
+    assert [target for target in targets if not is_there(ROOT / file, target)] == []
 
 
 def test_what_is_generated_has_a_short_page_or_its_picture_in_the_repository() -> None:

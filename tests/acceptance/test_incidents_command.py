@@ -47,7 +47,7 @@ async def test_what_the_engine_raises_is_listed_explained_and_resolved(
     (incident,) = await engine.incidents([instance_key])
 
     (entry,) = json.loads(run("runbook", "list", "--json").out)["entries"]
-    (listed,) = json.loads(run("incidents", "list", "--json").out)
+    (listed,) = json.loads(run("incidents", "list", "--json").out)["incidents"]
     beginning = listed["incident_id"][:8]
     operate = {"VERBWORKER_OPERATE_URL": "https://camunda.example/operate/"}
     shown = json.loads(run("incidents", "show", beginning, "--json", **operate).out)

@@ -93,12 +93,10 @@ async def test_an_incident_is_listed_understood_resolved_and_recorded(
     await search_once(database, cluster)
 
     (entry,) = (await operator.read("runbook", "list"))["entries"]
-    (listed,) = await operator.read("incidents", "list")
+    (listed,) = (await operator.read("incidents", "list"))["incidents"]
     shown = await operator.type_in("incidents", "show", str(book.entry_id))
-    resolved = await operator.type_in(
-        "incidents", "resolve", listed["incident"][:8], "--reason", "mended", "--by", "ada"
-    )
-    again = await operator.type_in("incidents", "resolve", listed["incident"], "--reason", "mended")
+    resolved = await operator.type_in("incidents", "resolve", listed["which"][:8], "--reason", "mended", "--by", "ada")
+    again = await operator.type_in("incidents", "resolve", listed["which"], "--reason", "mended")
 
     assert (entry["status"], "waiting for an operator" in entry["progress"]) == ("parked", True)
     assert (listed["kind"], listed["element_id"], listed["why"], listed["subject"]) == (
@@ -128,10 +126,10 @@ async def test_an_incident_of_a_plain_process_is_listed_understood_and_resolved(
     await database.execute(DEPLOY, ENGINE)
     await search_once(database, cluster)
 
-    (listed,) = await operator.read("incidents", "list")
-    shown = await operator.type_in("incidents", "show", listed["incident"][:8])
-    resolved = await operator.type_in("incidents", "resolve", listed["incident"][:8], "--reason", "mended")
+    (listed,) = (await operator.read("incidents", "list"))["incidents"]
+    shown = await operator.type_in("incidents", "show", listed["which"][:8])
+    resolved = await operator.type_in("incidents", "resolve", listed["which"][:8], "--reason", "mended")
 
     assert (listed["is_plain"], listed["subject"]) == (True, f"plain process work, instance {WORK}")
     assert f"plain process work, instance {WORK}" in shown.out
-    assert (resolved.code, await operator.read("incidents", "list")) == (0, [])
+    assert (resolved.code, await operator.read("incidents", "list")) == (0, {"incidents": [], "next": None})

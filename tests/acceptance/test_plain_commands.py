@@ -125,7 +125,9 @@ def test_the_application_of_the_pyzeebe_page_runs_under_dev(tmp_path: Path) -> N
         wait_until(lambda: len(json.loads(run(tmp_path, *done, **session.settings()).out)) == 2, "the tasks never ran")
         stopped = run(tmp_path, "start-plain", "orders", "--variables", '{"order": 1}', **session.settings())
         listed = ("incidents", "list", "--json")
-        wait_until(lambda: json.loads(run(tmp_path, *listed, **session.settings()).out), "nothing was listed")
+        wait_until(
+            lambda: json.loads(run(tmp_path, *listed, **session.settings()).out)["incidents"], "nothing was listed"
+        )
 
     assert (said.code, stopped.code) == (0, 0), said.err
     assert "orders: deployed, version 1; it is plain, not hollow" in session.said
@@ -138,14 +140,14 @@ async def test_a_plain_process_that_stops_between_tasks_is_an_incident(project: 
     assert run(project, "deploy", "processes", *APP, dsn=dsn).code == 0
     assert run(project, "start-plain", "stops", dsn=dsn).code == 0
 
-    (row,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)
-    shown = run(project, "incidents", "show", str(row["incident"]), dsn=dsn)
-    resolved = run(project, "incidents", "resolve", str(row["incident"]), "--reason", "again", dsn=dsn)
+    (row,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)["incidents"]
+    shown = run(project, "incidents", "show", str(row["which"]), dsn=dsn)
+    resolved = run(project, "incidents", "resolve", str(row["which"]), "--reason", "again", dsn=dsn)
 
     assert (row["element_id"], row["kind"], row["entry_id"]) == ("choice", "EXTRACT_VALUE_ERROR", None)
     assert (shown.code, resolved.code) == (0, 1), resolved.err
-    (again,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)
-    assert again["incident"] != row["incident"]  # the variable is still missing
+    (again,) = json.loads(run(project, "incidents", "list", "--json", dsn=dsn).out)["incidents"]
+    assert again["which"] != row["which"]  # the variable is still missing
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from tests.support.databases import value
 from tests.support.embedded_service import LETTER, TENANT, VERB, Case, Steps, Workshop, workshop
 from verbworker import Client, Registry, SyncClient
 from verbworker.app.settings import Settings
-from verbworker.client.records import EntryRecord, EventRecord, GateRecord, IncidentRecord, WaitRecord
+from verbworker.client.incident_records import IncidentRecord
+from verbworker.client.records import EntryRecord, EventRecord, GateRecord, WaitRecord
 from verbworker.errors import (
     CannotRun,
     ContractInvalid,
@@ -80,7 +81,7 @@ async def test_a_case_is_started_followed_decided_and_awaited(shop: Workshop, cl
         again = await client.send(LETTER, "one", {}, message_id="m-1")
         await shop.waits(entry.entry_id, at="review")
         waiting = await entry.read()
-        (gate,) = await client.gates(entry_id=entry.entry_id)
+        (gate,) = (await client.gates(entry_id=entry.entry_id)).gates
         decided = await entry.decide("yes", reason="seen", by="bob")
         outcome = await entry.result(timeout=60)
         told = await following
@@ -218,7 +219,7 @@ async def test_what_does_not_exist_is_said(client: Client) -> None:
             await ask
     with pytest.raises(MessageInvalid):
         await client.send("", "key")
-    assert await client.incidents() == []
+    assert (await client.incidents()).incidents == ()
 
 
 async def test_a_client_that_is_not_open_or_has_no_registry_says_what_to_do(dsn: str, client: Client) -> None:
@@ -292,7 +293,7 @@ def test_several_threads_share_one_blocking_client(blocking: SyncClient) -> None
     page = blocking.entries(limit=100)
     assert {one.entry_id for one in page.entries} == {entry.entry_id for entry in entries}
     cancelled = blocking.act_for("bob").entry(entries[0].entry_id).cancel("a mistake")
-    assert (cancelled.status, len(blocking.gates()), blocking.incidents()) == ("cancelled", 0, [])
+    assert (cancelled.status, len(blocking.gates().gates), blocking.incidents().incidents) == ("cancelled", 0, ())
     assert [event.kind for event in entries[0].events()] == ["CancelRequested", "Cancelled"]
     with pytest.raises(EntryNotEnded):
         entries[1].result(timeout=0)

@@ -15,7 +15,7 @@ from tests.support.told_outages import told_outage
 from verbworker.app.logging import set_up
 from verbworker.background.outages import ENGINE, POSTGRES
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.database import Database, connect
+from verbworker.stores.database import Database, connect, translate_errors
 from verbworker.stores.dsn import hide_password
 
 SECRET = "s3cr3t-w0rd"
@@ -211,6 +211,20 @@ async def test_a_database_that_does_not_exist_is_told_as_such(dsn: str) -> None:
             pass
 
     assert str(caught.value).endswith("; create the database, or check its name in VERBWORKER_DSN")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "[Errno 111] Connect call failed"),
+        (TimeoutError(), "no answer in time"),
+    ],
+)
+def test_a_network_error_says_that_it_is_about_the_database(error: OSError, words: str) -> None:
+    with pytest.raises(StoreUnavailable) as caught, translate_errors():
+        raise error
+
+    assert str(caught.value).startswith(f"the database cannot be reached: {words}")
 
 
 async def test_two_transactions_that_lock_crosswise_end_in_a_conflict_for_one(dsn: str) -> None:

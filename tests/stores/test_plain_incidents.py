@@ -13,7 +13,7 @@ from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, worki
 from tests.support.recorded_search import CONDITION, NO_RETRIES, RecordedCluster, recorded_cluster, recorded_item
 from verbworker.app import settings as config
 from verbworker.client.client import Client
-from verbworker.client.records import IncidentRecord
+from verbworker.client.incident_records import IncidentRecord
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Resource, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
@@ -259,7 +259,7 @@ async def test_people_find_it_by_its_id_or_key_and_it_is_named_as_plain(
     settings = config.load(dsn=dsn, engine="embedded", engine_id=ENGINE, operate_url="https://operate.example")
 
     async with Client(settings, by="ada") as client:
-        (listed,) = await client.incidents(without_entry=True)
+        (listed,) = (await client.incidents(without_entry=True)).incidents
         assert isinstance(listed, IncidentRecord)
         assert listed.incident_id is not None
         places: list[UUID | str | int] = [listed.incident_id, str(listed.incident_id)[:8], str(listed.incident_key)]

@@ -16,7 +16,7 @@ from tests.support.databases import plain
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.start import begin
-from tests.support.worker_boot import VERB, ToldEngine, one_verb
+from tests.support.worker_boot import OTHER, VERB, ToldEngine, one_verb
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.background.service_health import ServiceHealth
@@ -24,11 +24,11 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
 from verbworker.engine.protocol import Ask
 from verbworker.errors import EndedByBug, EngineUnavailable
-from verbworker.job.job import Job
+from verbworker.job.job import RESERVED, Job
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.leases import Leases
+from verbworker.work.feeds.leases import FIRST_TIMEOUT_MS, Leases
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
@@ -48,11 +48,13 @@ class GatedEngine(ToldEngine):
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.polls = 0
+        self.asked: set[Ask] = set()
         self.outages = 0
         self.is_broken = False
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         self.polls += 1
+        self.asked.add(ask)
         self.polled.set()
         await self.may_answer.wait()
         if self.is_broken:
@@ -495,9 +497,21 @@ async def test_in_flight_is_counted_and_ends_at_none(dsn: str) -> None:
     assert in_flight() == before
 
 
-async def _until(holds: Callable[[], bool]) -> None:
+async def test_a_verb_is_asked_for_with_its_own_timeout_and_the_reserved_variables_alone(dsn: str) -> None:
+    async def act(account: Account) -> Account:
+        return account
+
+    # Shorter than the first timeout that every job gets, which would hide it.
+    async with on_shift(dsn, one_verb(act, timeout=timedelta(seconds=2))) as shift, working(shift):
+        await _until(lambda: len(shift.engine.asked) == 2, turns=100_000)
+
+    asked = {ask.type: (ask.timeout_ms, tuple(ask.variables)) for ask in shift.engine.asked}
+    assert asked == {VERB: (2_000, RESERVED), OTHER: (FIRST_TIMEOUT_MS, RESERVED)}
+
+
+async def _until(holds: Callable[[], bool], *, turns: int = 1000) -> None:
     """Return when something of the worker's own holds; it comes within a few turns of the loop."""
-    for _ in range(1000):
+    for _ in range(turns):
         if holds():
             return
         await asyncio.sleep(0)

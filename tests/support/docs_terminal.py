@@ -243,7 +243,9 @@ class Terminal:
 
     def _rows(self, command: str) -> list[dict[str, Any]]:
         told = json.loads(self._run(f"verbworker {command} --json"))
-        found: list[dict[str, Any]] = told["entries"] if isinstance(told, dict) else told
+        found: list[dict[str, Any]] = told
+        if isinstance(told, dict):  # a page: its rows have the name of the list
+            found = next(rows for name, rows in told.items() if name != "next")
         return found
 
     def _eventually(self, look: Callable[[], list[dict[str, Any]]], what: str) -> list[dict[str, Any]]:

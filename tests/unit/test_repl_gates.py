@@ -16,8 +16,8 @@ async def test_a_gate_is_completed_by_the_name_that_was_shown(before: int) -> No
     entry_id = uuid4()
     gates = [*(make_gate(uuid4()) for _ in range(before)), make_gate(entry_id, "legal"), make_gate(entry_id, "finance")]
 
-    async def list_gates() -> list[Any]:
-        return gates
+    async def list_gates(limit: int) -> Any:
+        return SimpleNamespace(gates=gates[:limit])
 
     client: Any = SimpleNamespace(gates=list_gates)  # no database is needed for names
     session = ReplSession(client, {}, Scripted(), past=list)

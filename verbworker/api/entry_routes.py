@@ -19,15 +19,14 @@ from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_actions import MOST_RETRIES
+from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
 from verbworker.client.records import (
     EntryDetail,
     EntryPage,
     EntryRecord,
     EventRecord,
+    GatePage,
     GateRecord,
-    IncidentDetail,
-    IncidentRecord,
-    IncidentResolution,
     MessageReceipt,
 )
 from verbworker.contract.message import MAX_VALUES, Word
@@ -118,6 +117,7 @@ async def _client(request: Request) -> Client:
 
 Acting = Annotated[Client, Depends(_client)]
 Limit = Annotated[int, Query(ge=1, le=_MOST, description="the most rows to return")]
+Cursor = Annotated[Word | None, Query(description="`next` of the page before")]
 After = Annotated[int, Query(ge=0, description="only events behind this number")]
 
 
@@ -164,7 +164,7 @@ async def list_entries(
         float | None, Query(ge=0, le=315_360_000, description="only entries without progress for so many seconds")
     ] = None,
     limit: Limit = 50,
-    cursor: Annotated[Word | None, Query(description="`next` of the page before")] = None,
+    cursor: Cursor = None,
 ) -> EntryPage:
     """List the entries, newest first. The next page starts at the cursor `next`, which is null on the last one."""
     return await client.entries(
@@ -248,9 +248,10 @@ async def list_gates(
     entry_id: Annotated[UUID | None, Query(description="only gates of this entry")] = None,
     closed: Annotated[bool, Query(description="include closed gates and their decisions")] = False,
     limit: Limit = _MOST,
-) -> list[GateRecord]:
-    """List the gates that wait for a person, the longest wait first."""
-    return await client.gates(gate=gate, entry_id=entry_id, closed=closed, limit=limit)
+    cursor: Cursor = None,
+) -> GatePage:
+    """List the gates that wait for a person, the longest wait first. `next` is the cursor of the next page."""
+    return await client.gates(gate=gate, entry_id=entry_id, closed=closed, limit=limit, cursor=cursor)
 
 
 @decisions.post("/gates/{where}/decision", operation_id="decide_gate")
@@ -287,7 +288,8 @@ async def post_message(
 ) -> MessageReceipt:
     """Send a message to the case that waits for it under a correlation key.
 
-    A message that is sent again with the same id is stored once; 409 if its content differs.
+    A message that is sent again with the same id is stored once; 409 if its content differs. One that no process takes
+    is stored too, and becomes a dead letter.
     """
     return await client.send(
         wanted.message_name,
@@ -300,9 +302,12 @@ async def post_message(
 
 
 @reads.get("/incidents", operation_id="list_incidents", tags=["incidents"])
-async def list_incidents(client: Acting, limit: Limit = 100) -> list[IncidentRecord]:
-    """List what waits for an operator, the longest wait first: held jobs, and incidents that the engine raised."""
-    return await client.incidents(limit=limit)
+async def list_incidents(client: Acting, limit: Limit = 100, cursor: Cursor = None) -> IncidentPage:
+    """List what waits for an operator, the longest wait first: held jobs, and incidents that the engine raised.
+
+    `next` is the cursor of the next page, and null on the last one.
+    """
+    return await client.incidents(limit=limit, cursor=cursor)
 
 
 @reads.get("/incidents/{where}", operation_id="read_incident", tags=["incidents"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,10 @@ COUNTED = 1000
 """Rows that a command reads beyond the limit of a list, to say how many more there are."""
 _LONGEST_ID = 40  # characters: a UUID has 36, an engine's key at most 19
 # Commands accept the beginnings of these; other ids are whole, as people pass them on to other systems.
-_OUR_IDS = ("entry_id", "token_id", "letter_id")
+_OUR_IDS = ("entry_id", "token_id", "letter_id", "incident")
+_ID_LENGTH = 36  # characters of a UUID; an incident without one is named by a key, which is not cut
 _READABLE = 10  # characters: a narrower column of words is a column of syllables
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$")
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
@@ -88,11 +91,20 @@ def show_first(rows: Sequence[T], limit: int) -> Sequence[T]:
 
     Read `limit + COUNTED` rows: a reader wants to know how long a list is, not to see every row.
     """
-    more = len(rows) - limit
-    if more > 0:
-        count = f"{more} more" if more < COUNTED else f"at least {more} more"
-        complain(f"there are {count}; to see them: --limit {limit + more}")
+    if more := count_more(len(rows), limit):
+        complain(f"there are {more}; to see them: --limit {len(rows)}")
     return rows[:limit]
+
+
+def count_more(read: int, limit: int) -> str:
+    """Return how many rows are left out if `limit` of those read are shown, such as `2 more`; empty if none.
+
+    Read `limit + COUNTED` rows for that.
+    """
+    more = read - limit
+    if more <= 0:
+        return ""
+    return f"{more} more" if more < COUNTED else f"at least {more} more"
 
 
 def shorten(ids: Collection[str]) -> dict[str, str]:
@@ -127,10 +139,12 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
     from rich.text import Text
 
     ours = [column for column in columns if column in _OUR_IDS]
-    short = shorten({str(row[column]) for row in rows for column in ours if row.get(column) is not None})
+    known = {str(row[column]) for row in rows for column in ours if row.get(column) is not None}
+    short = shorten({one for one in known if len(one) == _ID_LENGTH})
     cells = [
         [short.get(cell, cell) if column in ours else cell for column, cell in zip(columns, line, strict=True)]
-        for line in ([_cell(row.get(column)) for column in columns] for row in rows)
+        # A microsecond helps nobody who reads a table, and a time without a space is broken anywhere.
+        for line in ([_TIME.sub(r"\1 \2Z", _cell(row.get(column))) for column in columns] for row in rows)
     ]
     titles = [column.replace("_", " ").capitalize() for column in columns]
     # Folded, not truncated; but an id in two lines cannot be copied.
@@ -177,7 +191,7 @@ def _show_records(console: "Console", titles: Sequence[str], cells: Sequence[Seq
 
 def _is_id(column: str, value: object) -> bool:
     """Return whether a cell must stay in one line: a person copies it. Long ones of other systems are folded."""
-    is_named = column.endswith(("_id", "_key"))
+    is_named = column.endswith(("_id", "_key")) or column in _OUR_IDS
     return isinstance(value, UUID) or (is_named and isinstance(value, int | str) and len(str(value)) <= _LONGEST_ID)
 
 

@@ -75,6 +75,9 @@ EngineName = Annotated[
 EntryId = Annotated[str, typer.Argument(callback=id_or_beginning, help="Entry ID, or its beginning.")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Cursor = Annotated[
+    str | None, typer.Option("--cursor", help="Start of a page: `next` of the page before, as --json prints it.")
+]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]
 Paths = Annotated[list[str], typer.Argument(help="Models: files, folders or patterns.")]
 Retries = Annotated[int, typer.Option("--retries", min=1, max=1000, help="Number of retries from now on.")]

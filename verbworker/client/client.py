@@ -3,23 +3,23 @@
 import getpass
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
 from verbworker.app import settings as config
+from verbworker.client.cursors import next_cursor, parse_cursor
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.entry_view import EntryView
 from verbworker.client.gate_actions import CLAIM_WAIT_S, GateActions
 from verbworker.client.incident_actions import IncidentActions
+from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
 from verbworker.client.records import (
     EntryPage,
     EntryRecord,
+    GatePage,
     GateRecord,
-    IncidentDetail,
-    IncidentRecord,
-    IncidentResolution,
     ListedEntry,
     MessageReceipt,
     StuckEntry,
@@ -29,7 +29,8 @@ from verbworker.contract.message import Message, validate
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.overview import Filter, Key, Overview
+from verbworker.stores.cases.overview import Filter, Overview
+from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.resolutions import Resolution
@@ -186,23 +187,22 @@ class Client:
         """
         _require_limit(limit)
         if stuck_for is not None:
-            if any((status, verb, text, entry_id, cursor)):
+            if any((status, verb, text, entry_id)):
                 raise InvocationInvalid("stuck_for cannot be combined with another filter")
-            return await self._stuck(stuck_for, limit)
+            return await self._stuck(stuck_for, limit, cursor)
         wanted = Filter(
             status=None if status is None else _status(status),
             verb=verb,
             text=text,
             entry_id=None if entry_id is None else await self._entry_id(entry_id),
         )
-        before = None if cursor is None else _parse_cursor(cursor)
+        before = parse_cursor(cursor)
         found = await Overview(self.resources.database).page(self.tenant, wanted, before=before, limit=limit + 1)
-        following = _format_cursor(found[limit - 1].key) if len(found) > limit else None
         rows = (
             ListedEntry.with_progress(one.entry, one.progress, one.stalls, outcome_name=one.outcome_name)
             for one in found[:limit]
         )
-        return EntryPage(entries=tuple(rows), next=following)
+        return EntryPage(entries=tuple(rows), next=next_cursor([one.key for one in found], limit))
 
     async def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
         """Request the end of an entry; completed steps are not undone. The request is stored on return.
@@ -227,11 +227,15 @@ class Client:
         entry_id: EntryId | None = None,
         closed: bool = False,
         limit: int = 1000,
-    ) -> list[GateRecord]:
-        """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
+        cursor: str | None = None,
+    ) -> GatePage:
+        """Return a page of the gates that wait for a person, the longest wait first; with `closed` also closed ones.
+
+        For the next page pass `cursor=page.next`.
+        """
         _require_limit(limit)
         entry = None if entry_id is None else await self._entry_id(entry_id)
-        return await self._gates.list(gate=gate, entry_id=entry, closed=closed, limit=limit)
+        return await self._gates.list(gate=gate, entry_id=entry, closed=closed, limit=limit, cursor=cursor)
 
     async def gate(self, where: EntryId, *, gate: str | None = None) -> GateRecord:
         """Return the gate that a gate id or an entry id names, an open one first.
@@ -307,13 +311,16 @@ class Client:
         receipt = await self.resources.ingress.take(message, sent_by=by or self.by, ttl=ttl)
         return MessageReceipt(message_id=message.message_id, is_new=receipt.is_new)
 
-    async def incidents(self, *, without_entry: bool = False, limit: int = 100) -> list[IncidentRecord]:
-        """Return what waits for an operator, the longest wait first: held jobs, and incidents that the engine raised.
+    async def incidents(
+        self, *, without_entry: bool = False, limit: int = 100, cursor: str | None = None
+    ) -> IncidentPage:
+        """Return a page of what waits for an operator, the longest wait first: held jobs, and incidents of the engine.
 
-        With `without_entry` also held jobs that belong to no entry of any tenant.
+        With `without_entry` also held jobs that belong to no entry of any tenant. For the next page pass
+        `cursor=page.next`.
         """
         _require_limit(limit)
-        return await self._incidents(without_entry).open_ones(limit)
+        return await self._incidents(without_entry).list(limit=limit, cursor=cursor)
 
     async def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
         """Return one open incident with the story of its job.
@@ -357,11 +364,12 @@ class Client:
     def _gates(self) -> GateActions:
         return GateActions(self.resources, self.tenant)
 
-    async def _stuck(self, longer_than: timedelta, limit: int) -> EntryPage:
-        view = EntryView(self.resources.database)
-        found = await self.resources.runbook.stuck(self.tenant, longer_than=longer_than, limit=limit)
-        rows = [StuckEntry.of_silence(await view.read(one.entry), one.since, one.reason) for one in found]
-        return EntryPage(entries=tuple(rows), next=None)
+    async def _stuck(self, longer_than: timedelta, limit: int, cursor: str | None) -> EntryPage:
+        view, after = EntryView(self.resources.database), parse_cursor(cursor)
+        found = await self.resources.runbook.stuck(self.tenant, longer_than=longer_than, after=after, limit=limit + 1)
+        rows = [StuckEntry.of_silence(await view.read(one.entry), one.since, one.reason) for one in found[:limit]]
+        keys = [PageKey(one.since, one.entry.entry_id) for one in found]
+        return EntryPage(entries=tuple(rows), next=next_cursor(keys, limit))
 
 
 def _status(value: Status | str) -> Status:
@@ -374,22 +382,6 @@ def _status(value: Status | str) -> Status:
 def _require_limit(limit: int) -> None:
     if not 1 <= limit <= MOST_ENTRIES:
         raise InvocationInvalid(f"the limit must be from 1 to {MOST_ENTRIES}")
-
-
-def _format_cursor(key: Key) -> str:
-    # In UTC and with a Z: a plus sign would have to be escaped in an address.
-    return f"{key.created_at.astimezone(UTC).isoformat().replace('+00:00', 'Z')}~{key.entry_id}"
-
-
-def _parse_cursor(text: str) -> Key:
-    at, _, entry = text.partition("~")
-    try:
-        moment, entry_id = datetime.fromisoformat(at), UUID(entry)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvocationInvalid("the cursor is invalid: pass the one that the page before returned")
-    return Key(moment, entry_id)
 
 
 def _user() -> str:

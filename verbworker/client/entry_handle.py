@@ -43,10 +43,18 @@ class EntryHandle:
         links = EngineLinks.of(self._client.resources.settings)
         return EntryDetail.with_waits(await view.find(self.entry_id, self._client.tenant), links)
 
-    async def history(self, *, after: int = 0, limit: int = 10_000) -> list[EventRecord]:
-        """Return the events so far, in order, from the one behind number `after` on."""
+    async def history(self, *, after: int = 0, limit: int | None = None) -> list[EventRecord]:
+        """Return the events so far, in order, from the one behind number `after` on; all, or the first `limit`."""
         await self._entry()
-        return [EventRecord.of(event) for event in await self._runbook.events(self.entry_id, after=after, limit=limit)]
+        found: list[EventRecord] = []
+        while limit is None or len(found) < limit:
+            most = _BATCH if limit is None else min(_BATCH, limit - len(found))
+            events = await self._runbook.events(self.entry_id, after=after, limit=most)
+            found += [EventRecord.of(event) for event in events]
+            if len(events) < most:
+                break
+            after = events[-1].seq
+        return found
 
     async def events(self, *, after: int = 0) -> AsyncIterator[EventRecord]:
         """Iterate over the events as they happen, from the one behind number `after` on, until the entry has ended.

@@ -3,7 +3,8 @@
 from uuid import UUID
 
 from verbworker.app.engine_links import EngineLinks
-from verbworker.client.records import GateRecord
+from verbworker.client.cursors import next_cursor, parse_cursor
+from verbworker.client.records import GatePage, GateRecord
 from verbworker.client.resources import Resources
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.id_prefixes import IdPrefixes
@@ -22,10 +23,16 @@ class GateActions:
         self._prefixes = IdPrefixes(resources.database, tenant)
         self._links = EngineLinks.of(resources.settings)
 
-    async def list(self, *, gate: str | None, entry_id: UUID | None, closed: bool, limit: int) -> list[GateRecord]:
-        """Return the gates that wait for a person; with `closed` also closed ones."""
-        found = await self._gates.list(self._tenant, gate=gate, entry_id=entry_id, closed=closed, limit=limit)
-        return [self._record(one) for one in found]
+    async def list(
+        self, *, gate: str | None, entry_id: UUID | None, closed: bool, limit: int, cursor: str | None
+    ) -> GatePage:
+        """Return a page of the gates that wait for a person; with `closed` also closed ones."""
+        after = parse_cursor(cursor)
+        found = await self._gates.list(
+            self._tenant, gate=gate, entry_id=entry_id, closed=closed, after=after, limit=limit + 1
+        )
+        rows = tuple(self._record(one) for one in found[:limit])
+        return GatePage(gates=rows, next=next_cursor([one.key for one in found], limit))
 
     async def find(self, where: UUID | str, gate: str | None) -> GateRecord:
         """Return one gate."""

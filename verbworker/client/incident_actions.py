@@ -1,12 +1,13 @@
 """What a client does with incidents: list and find them, tell the story of their job, and resolve them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from verbworker.app.engine_links import EngineLinks
 from verbworker.app.explain import explain, headline
-from verbworker.client.records import IncidentDetail, IncidentRecord, IncidentResolution
+from verbworker.client.cursors import next_cursor, parse_cursor
+from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentRecord, IncidentResolution
 from verbworker.client.resources import Resources
 from verbworker.contract.text import require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
@@ -50,10 +51,13 @@ class IncidentActions:
         self._overview = Overview(resources.database)
         self._links = EngineLinks.of(resources.settings)
 
-    async def open_ones(self, limit: int) -> list[IncidentRecord]:
-        """Return the open incidents, the longest wait first."""
-        found = await self._overview.troubles(self._tenant, without_entry=self._without_entry, limit=limit)
-        return [IncidentRecord.of(one, self._links) for one in found]
+    async def list(self, *, limit: int, cursor: str | None) -> IncidentPage:
+        """Return a page of the open incidents, the longest wait first."""
+        found = await self._overview.troubles(
+            self._tenant, without_entry=self._without_entry, after=parse_cursor(cursor), limit=limit + 1
+        )
+        rows = tuple(IncidentRecord.of(one, self._links) for one in found[:limit])
+        return IncidentPage(incidents=rows, next=next_cursor([one.key for one in found], limit))
 
     async def read(self, where: UUID | str | int) -> IncidentDetail:
         """Return one incident with the story of its job."""
@@ -109,7 +113,7 @@ class IncidentActions:
         several = ", ".join(str(one.incident_id or one.job_key or one.incident_key) for one in found)
         raise RequestConflict(f"{where} has several incidents: {several}; name one of them")
 
-    async def _by_key(self, text: str) -> list[Trouble]:
+    async def _by_key(self, text: str) -> Sequence[Trouble]:
         """Return the incidents of a job or incident key; a text that is no key has none."""
         if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > _LARGEST_KEY:
             return []

@@ -13,7 +13,6 @@ from verbworker.engine.protocol import ActiveElement
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Stall, StallKind, Status, Wait, describe
 from verbworker.runbook.progress import Progress, coarse_progress
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.cases.overview import Trouble
 
 _LOOK = ConfigDict(frozen=True, from_attributes=True)
 
@@ -253,70 +252,13 @@ class GateRecord(BaseModel):
         return cls.model_validate({**_fields(gate), **words})
 
 
-class IncidentRecord(BaseModel):
-    """Something that waits for an operator: a held job, or an element where the engine cannot go on."""
+class GatePage(BaseModel):
+    """Some gates of a list, and where the next ones start."""
 
     model_config = _LOOK
 
-    incident_id: UUID | None = Field(description="its id; null for a held job that belongs to no entry")
-    engine_id: str
-    job_key: int | None = Field(description="the job that stopped; null if an element stopped without one")
-    entry_id: UUID | None
-    element_id: str
-    reason: str
-    since: datetime
-    sentence: str | None
-    verb: str | None
-    state: str | None
-    runs: int | None
-    retries_left: int | None
-    fail_class: str | None
-    fail_code: str | None
-    fail_text: str | None
-    instance_key: int | None
-    incident_key: int | None = Field(description="the key of the engine's incident, if it is known")
-    incident_type: str | None = Field(description="the engine's type of it, such as JOB_NO_RETRIES")
-    incident_text: str | None = Field(description="the engine's own sentence")
-    process_id: str | None
-    is_plain: bool = Field(description="whether it belongs to a plain process, which has no entry")
-    operate_url: str | None = Field(description="its instance in Operate, if an address is set")
-
-    @property
-    def which(self) -> UUID | int | None:
-        """What names it: its id, or without an entry the key of its job or of the engine's incident."""
-        return self.incident_id or self.job_key or self.incident_key
-
-    @property
-    def kind(self) -> str:
-        """What it is called: the engine's type, or else the code of the held job."""
-        return self.incident_type or self.fail_code or "held"
-
-    @property
-    def why(self) -> str:
-        """Why it stopped: what the verb said, or else the engine."""
-        said = self.fail_text if self.state == "incident" else None
-        return said or self.incident_text or self.reason
-
-    @property
-    def subject(self) -> str:
-        """What it stops: what was asked, or a plain process."""
-        if self.is_plain:
-            return f"plain process {self.process_id}, instance {self.instance_key}"
-        return self.sentence or f"a job without an entry, instance {self.instance_key}"
-
-    @classmethod
-    def of(cls, trouble: Trouble, links: EngineLinks) -> Self:
-        """Return the record of an incident."""
-        return cls.model_validate({**_fields(trouble), "operate_url": links.instance(trouble.instance_key)})
-
-
-class StoryLine(BaseModel):
-    """One thing that happened to a job."""
-
-    model_config = _LOOK
-
-    at: datetime
-    text: str
+    gates: tuple[GateRecord, ...]
+    next: str | None = Field(description="the cursor of the next page; null on the last one")
 
 
 class PositionRecord(BaseModel):
@@ -334,31 +276,6 @@ class PositionRecord(BaseModel):
     def of(cls, element: ActiveElement) -> Self:
         """Return the record of an active element."""
         return cls.model_validate({name: getattr(element, name) for name in cls.model_fields})
-
-
-class IncidentDetail(IncidentRecord):
-    """An incident with the story of its job."""
-
-    headline: str = Field(description="the job in one sentence; empty if it has no frame")
-    story: tuple[StoryLine, ...]
-
-    @staticmethod
-    def with_story(record: IncidentRecord, headline: str, story: Sequence[object]) -> "IncidentDetail":
-        """Return the record with what happened to its job."""
-        told = [StoryLine.model_validate(line) for line in story]
-        return IncidentDetail.model_validate({**record.model_dump(), "headline": headline, "story": told})
-
-
-class IncidentResolution(BaseModel):
-    """What resolving an incident did; who did it and why is in the entry's events."""
-
-    model_config = _LOOK
-
-    incident_id: UUID | None
-    entry_id: UUID | None
-    job_key: int | None
-    by: str
-    sentence: str
 
 
 class MessageReceipt(BaseModel):

@@ -14,15 +14,14 @@ from verbworker.app.output import run
 from verbworker.client.client import Client, EntryId
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.gate_actions import CLAIM_WAIT_S
+from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
 from verbworker.client.records import (
     EntryDetail,
     EntryPage,
     EntryRecord,
     EventRecord,
+    GatePage,
     GateRecord,
-    IncidentDetail,
-    IncidentRecord,
-    IncidentResolution,
     MessageReceipt,
     PositionRecord,
 )
@@ -125,8 +124,8 @@ class SyncEntryHandle:
         """Return the entry with its progress and what it waits for."""
         return self._thread.call(self._handle.read)
 
-    def history(self, *, after: int = 0, limit: int = 10_000) -> list[EventRecord]:
-        """Return the events so far, in order."""
+    def history(self, *, after: int = 0, limit: int | None = None) -> list[EventRecord]:
+        """Return the events so far, in order: see `EntryHandle.history`."""
         return self._thread.call(lambda: self._handle.history(after=after, limit=limit))
 
     def events(self, *, after: int = 0) -> Iterator[EventRecord]:
@@ -276,10 +275,17 @@ class SyncClient:
         return self._call(lambda client: client.cancel(entry_id, reason, by=by))
 
     def gates(
-        self, *, gate: str | None = None, entry_id: EntryId | None = None, closed: bool = False, limit: int = 1000
-    ) -> list[GateRecord]:
-        """Return the gates that wait for a person: see `Client.gates`."""
-        return self._call(lambda client: client.gates(gate=gate, entry_id=entry_id, closed=closed, limit=limit))
+        self,
+        *,
+        gate: str | None = None,
+        entry_id: EntryId | None = None,
+        closed: bool = False,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> GatePage:
+        """Return a page of the gates that wait for a person: see `Client.gates`."""
+        filters: dict[str, Any] = {"gate": gate, "entry_id": entry_id, "closed": closed}
+        return self._call(lambda client: client.gates(**filters, limit=limit, cursor=cursor))
 
     def gate(self, where: EntryId, *, gate: str | None = None) -> GateRecord:
         """Return the gate that a gate id or an entry id names: see `Client.gate`."""
@@ -322,9 +328,9 @@ class SyncClient:
         """Send a prepared message: see `Client.deliver`."""
         return self._call(lambda client: client.deliver(message, ttl=ttl, by=by))
 
-    def incidents(self, *, without_entry: bool = False, limit: int = 100) -> list[IncidentRecord]:
-        """Return what waits for an operator: see `Client.incidents`."""
-        return self._call(lambda client: client.incidents(without_entry=without_entry, limit=limit))
+    def incidents(self, *, without_entry: bool = False, limit: int = 100, cursor: str | None = None) -> IncidentPage:
+        """Return a page of what waits for an operator: see `Client.incidents`."""
+        return self._call(lambda client: client.incidents(without_entry=without_entry, limit=limit, cursor=cursor))
 
     def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
         """Return one open incident with the story of its job: see `Client.incident`."""

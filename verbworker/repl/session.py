@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from verbworker.app.output import COUNTED
+from verbworker.app.output import COUNTED, count_more
 from verbworker.client.client import Client
 from verbworker.client.records import GateRecord
 from verbworker.contract.invocation import Invocation, Value
@@ -157,11 +157,11 @@ class ReplSession:
     # ---- gates ----------------------------------------------------------------------------------------------------
 
     async def _list_gates(self, _order: Order) -> ReplAnswer:
-        gates = await self._client.gates()
+        gates = (await self._client.gates(limit=_LATEST + COUNTED)).gates
         named = formatting.names_of(gates, self.numbers)
         self.takes = {name: gate.decisions for name, gate in named.items()}
-        more = [f"and {len(gates) - _LATEST} more"] if len(gates) > _LATEST else []
-        return ReplAnswer([*formatting.format_gates(named)[:_LATEST], *more])
+        more = count_more(len(gates), _LATEST)
+        return ReplAnswer([*formatting.format_gates(named)[:_LATEST], *([f"and {more}"] if more else [])])
 
     async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
@@ -211,8 +211,8 @@ class ReplSession:
         if not order.rest:
             page = await self._client.entries(limit=_LATEST + COUNTED)
             entries = page.entries[:_LATEST]
-            more = [f"and {len(page.entries) - _LATEST} more"] if len(page.entries) > _LATEST else []
-            return ReplAnswer([*formatting.format_entries(entries, self.numbers), *more])
+            more = count_more(len(page.entries), _LATEST)
+            return ReplAnswer([*formatting.format_entries(entries, self.numbers), *([f"and {more}"] if more else [])])
         entry = await self._client.entry(await self._find_id(_only(order)))
         return ReplAnswer(formatting.format_entry(await entry.read(), await entry.history(), self.numbers))
 

@@ -62,6 +62,6 @@ class StatusLine:
             entry = await (await client.entry(self._last)).read()
         except NotFound:
             return said
-        waiting = await client.gates(entry_id=entry.entry_id)
+        waiting = (await client.gates(entry_id=entry.entry_id)).gates
         self.takes = {name: gate.decisions for name, gate in names_of(waiting, self._numbers).items()}
         return f"{said}  |  {self._numbers(entry.entry_id)}: {entry.progress}"

@@ -57,7 +57,9 @@ def translate_errors() -> Iterator[None]:
         with _translated_answers():
             yield
     except (OSError, TimeoutError) as error:
-        raise StoreUnavailable(reason_of(error)) from error
+        # Of the network, and often without a word: a program of the user's shows only this sentence.
+        reason = reason_of(error) if str(error) else "no answer in time"
+        raise StoreUnavailable(f"the database cannot be reached: {reason}") from error
 
 
 @contextmanager
@@ -77,7 +79,7 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
             raise StoreError(reason_of(error)) from error
         # What asyncpg says of a statement that it cannot finish is about its own states.
         is_cut_off = isinstance(error, asyncpg.InternalClientError)
-        reason = "the connection was lost during a statement" if is_cut_off else reason_of(error)
+        reason = "the connection to the database was lost during a statement" if is_cut_off else reason_of(error)
         raise StoreUnavailable(reason) from error
     except asyncpg.PostgresError as error:
         raise StoreError(reason_of(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error

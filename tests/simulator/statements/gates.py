@@ -1,7 +1,7 @@
 """Human gates and what was decided at them."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +31,14 @@ def _gate(s: Session, token: Values) -> Values:
 
 @statement("gates", "list")
 async def list_(
-    s: Session, tenant_id: str, gate: str | None, entry_id: UUID | None, closed: bool, limit: int
+    s: Session,
+    tenant_id: str,
+    gate: str | None,
+    entry_id: UUID | None,
+    closed: bool,
+    limit: int,
+    after: datetime | None,
+    after_id: UUID | None,
 ) -> list[Values]:
     found = [
         row
@@ -43,6 +50,8 @@ async def list_(
         and (closed or row["closed_at"] is None)
     ]
     found.sort(key=lambda row: (row["opened_at"], str(row["token_id"])))
+    if after is not None:
+        found = [row for row in found if (row["opened_at"], str(row["token_id"])) > (after, str(after_id))]
     return [_gate(s, row) for row in found[:limit]]
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.output import COUNTED, answer, busy, show, show_first
+from verbworker.app.output import COUNTED, answer, busy, print_json, show, show_first
 from verbworker.cli.client_runs import run_with_client
-from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Limit, OptionalReason, Tenant, id_or_beginning
+from verbworker.cli.shared_options import ANY_ID, By, Cursor, Dsn, Json, Limit, OptionalReason, Tenant, id_or_beginning
 from verbworker.client.client import Client
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.records import GateRecord
@@ -32,6 +32,7 @@ def list_gates(
         str | None, typer.Option("--entry", callback=id_or_beginning, help="Only gates of this entry.")
     ] = None,
     closed: Annotated[bool, typer.Option("--all", help="Include closed gates and their decisions.")] = False,
+    cursor: Cursor = None,
     limit: Limit = 100,
     tenant: Tenant = None,
     dsn: Dsn = None,
@@ -39,11 +40,14 @@ def list_gates(
 ) -> None:
     """List the gates that wait for a person, longest wait first."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    filters: dict[str, Any] = {"gate": gate, "entry_id": entry_id, "closed": closed}
-    read = run_with_client(settings, lambda client: client.gates(**filters, limit=limit + COUNTED))
-    found = show_first(read, limit)
+    filters: dict[str, Any] = {"gate": gate, "entry_id": entry_id, "closed": closed, "cursor": cursor}
+    most = limit if as_json else limit + COUNTED
+    page = run_with_client(settings, lambda client: client.gates(**filters, limit=most))
+    if as_json:
+        print_json(page.model_dump(mode="json"))
+        return
     columns = ("token_id", "entry_id", "gate", "sentence", "opened_at", "takes", "asked", "claimed_by", "state")
-    show([gate.model_dump(mode="json") for gate in found], columns=columns, as_json=as_json)
+    show([one.model_dump(mode="json") for one in show_first(page.gates, limit)], columns=columns, as_json=False)
 
 
 @app.command(epilog=f"Example: verbworker gates decide {ANY_ID} approve --reason 'papers seen' --by ada")

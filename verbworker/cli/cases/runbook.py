@@ -15,6 +15,7 @@ from verbworker.cli.shared_options import (
     ANY_ID,
     LONGEST,
     By,
+    Cursor,
     Dsn,
     EngineId,
     EntryId,
@@ -50,9 +51,7 @@ def list_entries(
         ),
     ] = 0,
     coarse: Annotated[bool, typer.Option("--coarse", help="Show progress as one word.")] = False,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", help="Start of a page: `next` of the page before, as --json prints it.")
-    ] = None,
+    cursor: Cursor = None,
     limit: Limit = 50,
     tenant: Tenant = None,
     dsn: Dsn = None,
@@ -64,15 +63,15 @@ def list_entries(
     results, decisions and cancel requests that the engine has not taken; the longest wait first. Entries that wait as
     planned, for a person, a message or a timer, are not stuck.
     """
-    if stuck and (status or verb or cursor):
-        raise CannotRun("--stuck cannot be combined with --status, --verb or --cursor")
+    if stuck and (status or verb):
+        raise CannotRun("--stuck cannot be combined with --status or --verb")
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    filters: dict[str, Any] = {"status": status, "verb": verb, "cursor": cursor}
+    filters: dict[str, Any] = {"status": status, "verb": verb}
     if stuck:
         filters = {"stuck_for": timedelta(seconds=stuck)}
     most = limit if as_json else limit + COUNTED
-    page = run_with_client(settings, lambda client: client.entries(**filters, limit=most))
+    page = run_with_client(settings, lambda client: client.entries(**filters, limit=most, cursor=cursor))
     if coarse:
         page = page.with_coarse_progress()
     if as_json:

@@ -1,6 +1,6 @@
 """`verbworker incidents`: list what waits for an operator, show why, and resolve it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from verbworker.cli.shared_options import (
     AsNew,
     AsNewConfirmed,
     By,
+    Cursor,
     Dsn,
     EngineId,
     Json,
@@ -23,7 +24,7 @@ from verbworker.cli.shared_options import (
     id_or_beginning,
 )
 from verbworker.client.incident_actions import read_flags
-from verbworker.client.records import IncidentDetail, IncidentRecord
+from verbworker.client.incident_records import IncidentDetail
 
 app = typer.Typer(help="Incidents: cases that wait for an operator.", no_args_is_help=True)
 
@@ -38,12 +39,18 @@ Where = Annotated[
 
 
 @app.command("list", epilog="Example: verbworker incidents list --json")
-def list_incidents(limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False) -> None:
+def list_incidents(
+    cursor: Cursor = None, limit: Limit = 100, tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
+) -> None:
     """List what waits for an operator, longest wait first: held jobs, and incidents that the engine raised."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    found = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=limit + COUNTED))
-    rows = [{**_row(one), "incident": one.which} for one in show_first(found, limit)]
-    show(rows, columns=("incident", "kind", "element_id", "why", "since", "subject"), as_json=as_json)
+    most = limit if as_json else limit + COUNTED
+    page = run_with_client(settings, lambda client: client.incidents(without_entry=True, limit=most, cursor=cursor))
+    if as_json:
+        print_json(page.model_dump(mode="json"))
+        return
+    rows = [{**one.model_dump(mode="json"), "incident": one.which} for one in show_first(page.incidents, limit)]
+    show(rows, columns=("incident", "kind", "element_id", "why", "since", "subject"), as_json=False)
 
 
 @app.command("show", epilog=f"Example: verbworker incidents show {ANY_ID}")
@@ -52,7 +59,7 @@ def show_incident(where: Where, tenant: Tenant = None, dsn: Dsn = None, as_json:
     settings = config.load(dsn=dsn, tenant=tenant)
     found = run_with_client(settings, lambda client: client.incident(where, without_entry=True))
     if as_json:
-        print_json(_row(found))
+        print_json(found.model_dump(mode="json"))
         return
     say(found.reason)
     facts = [{"name": name, "value": value} for name, value in _facts(found) if value is not None]
@@ -96,10 +103,6 @@ def resolve(
             by=by,
         )
     answer(done.sentence, done.model_dump(mode="json"), as_json=as_json)
-
-
-def _row(found: IncidentRecord) -> dict[str, Any]:
-    return {**found.model_dump(mode="json"), "kind": found.kind, "why": found.why, "subject": found.subject}
 
 
 def _facts(found: IncidentDetail) -> list[tuple[str, object]]:

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from verbworker.app.output import COUNTED, count_more
 from verbworker.client.records import GateRecord
 from verbworker.console.live_updates import GATES
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
@@ -13,8 +14,8 @@ _ON_A_PAGE = 100  # the oldest come first
 
 async def inbox(tools: PageTools, visit: PageVisit) -> Response:
     """List the open gates, the longest wait first."""
-    gates = await visit.client(tools).gates()
-    more = max(0, len(gates) - _ON_A_PAGE)
+    gates = (await visit.client(tools).gates(limit=_ON_A_PAGE + COUNTED)).gates
+    more = count_more(len(gates), _ON_A_PAGE)
     return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
 
 

@@ -4,18 +4,22 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from verbworker.app.output import COUNTED, count_more
 from verbworker.client.incident_actions import MOST_RETRIES, read_flags
 from verbworker.console.live_updates import LETTERS, RUNBOOK
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.errors import InvocationInvalid, NotFound
 from verbworker.stores.messages.dead_letters import DeadLetters
 
+_ON_A_PAGE = 100  # the oldest come first
+
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:
     """List the messages that could not be delivered; on request also resolved ones, each with its outcome."""
     every = visit.query_value("all") == "1"
-    found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every)
-    return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, letters=found, every=every)
+    found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every, limit=_ON_A_PAGE + COUNTED)
+    shown = {"letters": found[:_ON_A_PAGE], "more": count_more(len(found), _ON_A_PAGE)}
+    return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, every=every, **shown)
 
 
 async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
@@ -39,8 +43,9 @@ async def discard(tools: PageTools, visit: PageVisit) -> Response:
 async def incidents(tools: PageTools, visit: PageVisit) -> Response:
     """List what waits for an operator, the longest wait first."""
     without_entry = tools.sees_jobs_without_entry(visit.session)
-    found = await visit.client(tools).incidents(without_entry=without_entry)
-    return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, incidents=found)
+    page = await visit.client(tools).incidents(without_entry=without_entry, limit=_ON_A_PAGE + COUNTED)
+    shown = {"incidents": page.incidents[:_ON_A_PAGE], "more": count_more(len(page.incidents), _ON_A_PAGE)}
+    return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, **shown)
 
 
 async def incident(tools: PageTools, visit: PageVisit) -> Response:

@@ -55,7 +55,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
     client = visit.client(tools)
     handle = await client.entry(entry_id)
     found, events = await handle.read(), await handle.history()
-    gates = await client.gates(entry_id=entry_id, closed=True)
+    gates = (await client.gates(entry_id=entry_id, closed=True)).gates
     carrier = await Instances(tools.database).of_entry(entry_id)
     done = [event for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.COMPENSATED)]
     return visit.page(

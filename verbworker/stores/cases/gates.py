@@ -11,6 +11,7 @@ from verbworker.contract.verb import Decision, ReceivedMessage
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind, ParkedToken
+from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
@@ -60,6 +61,11 @@ class HumanGate:
     def is_mirrored(self) -> bool:
         """Return whether the engine has the latest claim or release; always for a task that is not native."""
         return self.user_task_key is None or self.claimed_by == self.engine_assignee
+
+    @property
+    def key(self) -> PageKey:
+        """Return the start of the next page."""
+        return PageKey(self.opened_at, self.token_id)
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -121,10 +127,12 @@ class GateStore:
         gate: str | None = None,
         entry_id: UUID | None = None,
         closed: bool = False,
+        after: PageKey | None = None,
         limit: int = 1000,
     ) -> list[HumanGate]:
-        """Return a tenant's gates, longest waiting first; with `closed` also closed ones."""
-        rows = await self._database.fetch(query("gates", "list"), tenant_id, gate, entry_id, closed, limit)
+        """Return a tenant's gates, longest waiting first, or the next ones after a key; `closed` adds closed ones."""
+        place = (None, None) if after is None else (after.at, after.row_id)
+        rows = await self._database.fetch(query("gates", "list"), tenant_id, gate, entry_id, closed, limit, *place)
         return [_gate(row) for row in rows]
 
     async def get(self, token_id: UUID, tenant_id: str | None = None) -> HumanGate | None:

@@ -4,10 +4,12 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import md5
 from uuid import UUID
 
 from verbworker.runbook.event import Entry, Stall, StallKind, Status
 from verbworker.runbook.progress import Progress, progress_of
+from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import entry_of
 from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
@@ -27,14 +29,6 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """Start of a page: the entry before it."""
-
-    created_at: datetime
-    entry_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
 class EntryRow:
     """An entry in a list."""
 
@@ -44,9 +38,9 @@ class EntryRow:
     outcome_name: str | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PageKey:
         """Return the start of the next page."""
-        return Key(self.entry.created_at, self.entry.entry_id)
+        return PageKey(self.entry.created_at, self.entry.entry_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +85,15 @@ class Trouble:
     process_id: str | None = None
     is_plain: bool = False
 
+    @property
+    def key(self) -> PageKey:
+        """Return the start of the next page."""
+        if self.incident_id is not None:
+            return PageKey(self.since, self.incident_id)
+        # As the query makes it: a frame that belongs to no entry has no id, and its job has one frame.
+        digest = md5(f"{self.engine_id}/{self.job_key}".encode(), usedforsecurity=False)
+        return PageKey(self.since, UUID(digest.hexdigest()))
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingCount:
@@ -128,7 +131,7 @@ class Overview:
         self._database = database
 
     async def page(
-        self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50
+        self, tenant_id: str, wanted: Filter, *, before: PageKey | None = None, limit: int = 50
     ) -> list[EntryRow]:
         """Return the newest matching entries, or the next ones after a key."""
         rows = await self._database.fetch(
@@ -138,8 +141,8 @@ class Overview:
             wanted.verb,
             None if wanted.text is None else f"%{_literal(wanted.text)}%",
             wanted.entry_id,
-            None if before is None else before.created_at,
-            None if before is None else before.entry_id,
+            None if before is None else before.at,
+            None if before is None else before.row_id,
             limit,
         )
         return [_listed_of(row) for row in rows]
@@ -159,16 +162,22 @@ class Overview:
         rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
         return [EntryMessage(**row) for row in rows]
 
-    async def troubles(self, tenant_id: str, *, without_entry: bool, limit: int = 100) -> list[Trouble]:
-        """Return what waits for an operator, longest first; with `without_entry` also what belongs to no entry."""
-        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, without_entry, None, limit, None)
-        return [Trouble(**row) for row in rows]
+    async def troubles(
+        self, tenant_id: str, *, without_entry: bool, after: PageKey | None = None, limit: int = 100
+    ) -> list[Trouble]:
+        """Return what waits for an operator, longest first, or the next ones after a key.
+
+        With `without_entry` also what belongs to no entry.
+        """
+        place = (None, None) if after is None else (after.at, after.row_id)
+        wanted = tenant_id, without_entry, None, limit, None, *place
+        return [Trouble(**row) for row in await self._database.fetch(query("overview", "troubles"), *wanted)]
 
     async def find_troubles(
         self, tenant_id: str, *, where: UUID | None, key: int | None, without_entry: bool, limit: int = 10
     ) -> list[Trouble]:
         """Return those that an incident's or an entry's id names, or the key of a job or an incident."""
-        wanted = tenant_id, without_entry, key, limit, where
+        wanted = tenant_id, without_entry, key, limit, where, None, None
         return [Trouble(**row) for row in await self._database.fetch(query("overview", "troubles"), *wanted)]
 
     async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:

@@ -11,6 +11,7 @@ from uuid import UUID
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
+from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
@@ -307,9 +308,12 @@ class Runbook:
         counted: int = row["parked"]
         return counted
 
-    async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[SilentEntry]:
-        """Return entries without progress for long, longest first."""
-        rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
+    async def stuck(
+        self, tenant_id: str, *, longer_than: timedelta, after: PageKey | None = None, limit: int = 100
+    ) -> list[SilentEntry]:
+        """Return entries without progress for long, longest first, or the next ones after a key."""
+        place = (None, None) if after is None else (after.at, after.row_id)
+        rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit, *place)
         return [SilentEntry(entry_of(row), row["since"], row["reason"]) for row in rows]
 
     async def events(self, entry_id: UUID, *, after: int = 0, limit: int = 10_000) -> list[Event]:

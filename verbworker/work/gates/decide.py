@@ -23,6 +23,7 @@ from verbworker.errors import (
 from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, SilentGate, UnsentDecision
+from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
@@ -215,10 +216,14 @@ class Gates:
         gate: str | None = None,
         entry_id: UUID | None = None,
         closed: bool = False,
+        after: PageKey | None = None,
         limit: int = 1000,
     ) -> list[HumanGate]:
-        """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
-        return await self._gates.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed, limit=limit)
+        """Return the gates that wait for a person, the longest wait first, or the next ones after a key.
+
+        With `closed` also closed ones.
+        """
+        return await self._gates.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed, after=after, limit=limit)
 
     async def find(self, where: UUID, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Return the gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
