@@ -147,6 +147,7 @@ class Settings(BaseSettings):
     keep_plain_incidents: Kept = Field(
         default=timedelta(days=90), description="incidents of plain processes, after they were resolved"
     )
+    keep_sessions: Kept = Field(default=timedelta(days=1), description="sessions of the console, after their end")
     keep_entries: Kept = Field(
         default=None, description="runbook entries, at least 1 day after their end; needs export_dir"
     )

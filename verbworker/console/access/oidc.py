@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
+from verbworker.console.access.live_logins import credential_of_issuer
 from verbworker.console.settings import OidcLogin
 from verbworker.http.oidc import Issuer, IssuerError
 
@@ -51,6 +52,7 @@ class OidcClient:
         self._settings = settings
         self._redirect_uri = redirect_uri
         self._issuer = Issuer(settings.issuer, settings.client_id)
+        self.credential = credential_of_issuer(settings)
 
     async def address(self, attempt: Attempt) -> str:
         """Return the address to redirect the browser to; raises `IssuerError`."""
