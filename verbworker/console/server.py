@@ -71,7 +71,7 @@ async def serve(
             signer = Signer(key)
             rows = ConsoleSessions(database, absolute=console.session, idle=console.session_idle)
             sessions = SessionStore(signer, rows, live)
-            updates = LiveUpdates(database, most=console.streams, living=sessions.living)
+            updates = LiveUpdates(database, most=console.streams, living=sessions.filter_valid)
             tools = _tools(settings, console, catalogue, updates, database, is_open=is_open)
             auth = Authentication(tools, signer, sessions, addresses, is_open, cookie)
             client = None

@@ -42,7 +42,7 @@ class SessionStore:
         """End a session; no copy of its cookie is worth anything after this."""
         await self._rows.end([session.key])
 
-    async def living(self, keys: Collection[bytes]) -> set[bytes]:
+    async def filter_valid(self, keys: Collection[bytes]) -> set[bytes]:
         """Return which of these sessions still last."""
         return {session.session_hash for session in await self._valid(keys)}
 
