@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from verbworker.console.access.live_logins import credential_of_issuer
 from verbworker.console.settings import OidcLogin
+from verbworker.contract.text import holds_controls
 from verbworker.http.oidc import Issuer, IssuerError
 
 
@@ -97,4 +98,6 @@ class OidcClient:
             raise IssuerError("the login service does not say which tenant you belong to")
         names = (claims.get(self._settings.name_claim), claims.get("email"), claims["sub"])
         name = next(str(name) for name in names if name)
+        if holds_controls(name) or holds_controls(tenant):
+            raise IssuerError("the login service names you or your tenant with control characters")
         return Identity(name[:200], tenant)
