@@ -115,6 +115,7 @@ RETURNING entry_id;
 
 -- name: broken
 -- The entries whose chain does not hold: an event was changed, dropped or slipped in. One entry, or all of a tenant.
+-- An erased event is right if a later event names its hash and the hash of what is left of it.
 WITH told AS (
   SELECT
     event.entry_id, event.seq, event.hash,
@@ -129,7 +130,16 @@ WITH told AS (
   WINDOW chain AS (PARTITION BY event.entry_id ORDER BY event.seq)
 ),
 wrong AS (
-  SELECT entry_id, min(seq) AS seq FROM told WHERE hash <> due OR seq <> place GROUP BY entry_id
+  SELECT told.entry_id, min(told.seq) AS seq
+  FROM told
+  WHERE told.seq <> told.place OR told.hash <> told.due AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.runbook_event AS erasure
+    WHERE erasure.entry_id = told.entry_id AND erasure.seq > told.seq AND erasure.kind = 'Erased'
+      AND erasure.detail -> 'events' -> told.seq::text
+        = jsonb_build_array(encode(told.hash, 'hex'), encode(told.due, 'hex'))
+  )
+  GROUP BY told.entry_id
 ),
 last AS (
   SELECT DISTINCT ON (entry_id) entry_id, seq, hash FROM told ORDER BY entry_id, seq DESC

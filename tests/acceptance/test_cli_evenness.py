@@ -69,6 +69,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("dead-letters", "list"): (),
     ("dead-letters", "redeliver"): (ID, "--reason", "again"),
     ("dead-letters", "discard"): (ID, "--reason", "twice"),
+    ("erase",): ("--entry", ID),
     ("incidents", "list"): (),
     ("incidents", "show"): (ID,),
     ("incidents", "resolve"): (ID, "--reason", "mended"),
@@ -205,6 +206,10 @@ def prepare(path: tuple[str, ...], clinic: Clinic) -> list[str]:
     match path:
         case ("runbook", "cancel"):
             known = told(clinic, "start", '(shop.order :item "a ring")', *SHOP)["entry_id"]
+        case ("erase",):
+            known = told(clinic, "start", '(shop.order :item "a ring")', *SHOP)["entry_id"]
+            end = "status = 'cancelled', ended_at = now() WHERE entry_id"
+            run_apart(execute(clinic.dsn, f"UPDATE verbworker.runbook_entry SET {end} = '{known}'"))
         case ("gates", _):
             known = str(clinic.put_gate())
         case ("dead-letters", _):

@@ -92,7 +92,8 @@ def test_who_guesses_is_slowed_down(tmp_path: Path, dsn: str) -> None:
 
 
 def test_logging_out_ends_the_session_of_this_browser(opened: Site) -> None:
-    visitor = opened.visitor("ann")
+    visitor = opened.visitor()
+    visitor.send("/login", {"key": KEYS["ann"]})
     answer = visitor.fill("/", "/logout", {})
 
     assert (answer.status, answer.headers["location"]) == (303, "/login")

@@ -55,6 +55,7 @@ def test_a_dry_run_shows_every_rule_and_drops_nothing(dsn: str, cases: list[str]
         "payload": "7d",
         "inbox_message": "30d",
         "plain_incident": "90d",
+        "console_session": "1d",
         "dead_letter": "90d",
         "runbook_entry": "365d",
     }

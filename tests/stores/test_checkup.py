@@ -28,7 +28,7 @@ OWNERS_ONLY = (
 )
 TABLE = re.compile(r"(verbworker(?:_engine)?)\.([a-z_]+)\b(?!\()")
 # Run by the owner, by whoever tests an application, and by the doctor itself.
-NOT_A_WORKERS = ("migrations", "testing", "checkup")
+NOT_A_WORKERS = ("migrations", "testing", "checkup", "erasure")
 
 
 def statements() -> Iterator[str]:

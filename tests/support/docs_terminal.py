@@ -214,6 +214,8 @@ class Terminal:
                 return str(self._eventually(lambda: self._rows("gates list"), "a gate to decide at")[0]["entry_id"])
             case ["runbook", "cancel"]:
                 return self._ask_for(_CASE)
+            case ["erase", _]:
+                return self._ended_entry()
             case ["incidents", _]:
                 self._held_job()
                 return str(self._rows("incidents list")[0]["entry_id"])
@@ -223,6 +225,12 @@ class Terminal:
     def _newest_entry(self) -> str:
         rows = self._rows("runbook list")
         return str(rows[0]["entry_id"]) if rows else self._ask_for(_CASE)
+
+    def _ended_entry(self) -> str:
+        if not self._rows("runbook list --status cancelled"):
+            self._run(f"verbworker runbook cancel {self._ask_for(_CASE)} --reason 'asked for twice'")
+        rows = self._eventually(lambda: self._rows("runbook list --status cancelled"), "an entry that has ended")
+        return str(rows[0]["entry_id"])
 
     def _letter(self) -> str:
         rows = self._rows("dead-letters list")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,11 +16,13 @@ from verbworker.client.client import Client
 from verbworker.client.resources import Resources
 from verbworker.console.access.authentication import Authentication, Page
 from verbworker.console.access.headers import Addresses
+from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.session import LoginSession, Signer
+from verbworker.console.access.session_store import SessionStore
 from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import Rendering
-from verbworker.console.settings import ConsoleSettings
+from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -32,6 +35,7 @@ from verbworker.errors import (
 )
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
+from verbworker.stores.people.console_sessions import ConsoleSessions
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
@@ -39,7 +43,21 @@ ANN = LoginSession.of("ann", "default", now=NOW, lasts=60)
 HOST = "127.0.0.1:8092"
 
 
-def make_authentication(*, is_open: bool = False) -> Authentication:
+class SignedSessions(SessionStore):
+    """Sessions that their cookies hold: a database is not needed for what is decided here."""
+
+    async def find(self, cookie: str | None, *, is_active: bool) -> LoginSession | None:
+        return SIGNER.session(cookie, now=NOW)
+
+
+class LostSessions(SessionStore):
+    """Sessions whose database is away."""
+
+    async def find(self, cookie: str | None, *, is_active: bool) -> LoginSession | None:
+        raise StoreUnavailable("gone")
+
+
+def make_authentication(*, is_open: bool = False, is_away: bool = False) -> Authentication:
     database = Database("postgresql://nobody@127.0.0.1:1/none", size=1)
     settings = Settings.model_validate({"dsn": "postgresql://nobody@127.0.0.1:1/none"})
     tools = PageTools(
@@ -53,7 +71,10 @@ def make_authentication(*, is_open: bool = False) -> Authentication:
         catalogue=lambda: None,
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)
-    return Authentication(tools, SIGNER, addresses, is_open, "vw", now=lambda: NOW)
+    rows = ConsoleSessions(database, absolute=timedelta(hours=1), idle=timedelta(hours=1))
+    kind = LostSessions if is_away else SignedSessions
+    sessions = kind(SIGNER, rows, LiveLogins(Logins()))
+    return Authentication(tools, SIGNER, sessions, addresses, is_open, "vw", now=lambda: NOW)
 
 
 def request(
@@ -147,3 +168,11 @@ async def test_a_form_with_more_fields_than_any_of_ours_is_not_read() -> None:
         await make_authentication().writing(name_of)(request("POST", form={**many, "csrf": ANN.csrf}))
 
     assert refused.value.status_code == 400
+
+
+async def test_while_the_database_is_away_a_session_is_neither_known_nor_over() -> None:
+    authentication = make_authentication(is_away=True)
+    page = await authentication.reading(name_of)(request())
+    form = await authentication.writing(name_of)(request("POST", form={"csrf": ANN.csrf}))
+
+    assert [(answer.status_code, answer.headers["retry-after"]) for answer in (page, form)] == [(503, "5")] * 2

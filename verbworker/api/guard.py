@@ -7,6 +7,7 @@ from typing import Any
 
 from verbworker.api.settings import Credentials, Scope
 from verbworker.api.webhook import Signed, parse_signature, secret_of
+from verbworker.contract.text import holds_controls
 from verbworker.http.keys import API_KEY, holder_of
 from verbworker.http.oidc import Issuer
 
@@ -69,6 +70,6 @@ class Guard:
 
     def _bearer(self, claims: Mapping[str, Any] | None) -> Sender | None:
         tenant = None if claims is None else claims.get(self._tenant_claim)
-        if not claims or not isinstance(tenant, str) or not tenant:
+        if not claims or not isinstance(tenant, str) or not tenant or holds_controls(f"{tenant}{claims['sub']}"):
             return None
         return Sender(f"oidc:{claims['sub']}", tenant, self._token_scopes)

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings
 
 from verbworker.app.settings import Settings, unknown_settings
 from verbworker.background.outage_lines import NoLostConnections, OutageLines
+from verbworker.contract.text import escape_hidden
 from verbworker.errors import VerbworkerError
 
 _log = logging.getLogger(__name__)
@@ -103,7 +104,8 @@ class PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, or as several with the trace of an error."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record))
-        line = f"{_time(record)} {record.levelname:<7} {_safe(record.getMessage())}{fields}"
+        words = escape_hidden(f"{_safe(record.getMessage())}{fields}", has_lines=False)
+        line = f"{_time(record)} {record.levelname:<7} {words}"
         error = _error(record)
         return line if error is None else "\n  ".join([line, *self._trace(error)])
 
@@ -138,7 +140,8 @@ def _sanitize(value: object) -> object:
 def _safe(text: str) -> str:
     # Cut before and after: searching takes time, and a secret must be hidden before a cut could split it.
     hidden = _SECRET_IN_TEXT.sub(_mask, text[: 2 * _LONGEST])
-    return hidden if len(hidden) <= _LONGEST else f"{hidden[:_LONGEST]} [...]"
+    shown = escape_hidden(hidden)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} [...]"
 
 
 def _mask(found: re.Match[str]) -> str:

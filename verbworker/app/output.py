@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from verbworker.contract.text import escape_hidden
 from verbworker.errors import VerbworkerError, leaves
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A cell may hold text from outside: it must neither break a line nor control a terminal.
-_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 COUNTED = 1000
 """Rows that a command reads beyond the limit of a list, to say how many more there are."""
 _LONGEST_ID = 40  # characters: a UUID has 36, an engine's key at most 19
@@ -42,8 +41,8 @@ def run(work: Coroutine[Any, Any, T], runner: Callable[[Coroutine[Any, Any, T]],
 
 
 def say(sentence: str) -> None:
-    """Print one line."""
-    sys.stdout.write(f"{sentence}\n")
+    """Print one line. It may hold text from outside, which must not control a terminal."""
+    sys.stdout.write(f"{escape_hidden(sentence)}\n")
 
 
 def tell(sentence: str) -> None:
@@ -54,7 +53,7 @@ def tell(sentence: str) -> None:
 
 def complain(sentence: str) -> None:
     """Print one line to standard error, for a person to read while the output is redirected."""
-    sys.stderr.write(f"verbworker: {sentence}\n")
+    sys.stderr.write(f"verbworker: {escape_hidden(sentence)}\n")
 
 
 def print_json(value: object) -> None:
@@ -202,8 +201,9 @@ def moment(at: datetime) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, dict | list | tuple):
-        return json.dumps(value, default=_plain, ensure_ascii=False).translate(_CONTROL)
-    return "" if value is None else _plain(value).translate(_CONTROL)
+        return escape_hidden(json.dumps(value, default=_plain, ensure_ascii=False), has_lines=False)
+    # A cell must not break its line either.
+    return "" if value is None else escape_hidden(" ".join(re.split(r"[\r\n\t]", _plain(value))), has_lines=False)
 
 
 def _plain(value: object) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,6 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from verbworker.contract.text import holds_controls
 from verbworker.errors import ContractInvalid
 from verbworker.payload.signature import KeyRing
 
@@ -58,6 +59,12 @@ def _parse_age(value: object) -> object:
         raise ValueError(f"use days, hours or seconds above 0 (90d, 12h or 3600), or {FOREVER}") from None
 
 
+def _name(text: str) -> str:
+    if holds_controls(text):
+        raise ValueError("it holds control characters")
+    return text
+
+
 def _words(value: object) -> object:
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
@@ -80,7 +87,8 @@ def _keys(value: object) -> object:
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Name = Annotated[str, AfterValidator(_name)]
+Words = Annotated[tuple[Name, ...], NoDecode, BeforeValidator(_words)]
 WebAddress = Annotated[str, BeforeValidator(_web_address)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
@@ -113,7 +121,7 @@ class Settings(BaseSettings):
     tasklist_url: WebAddress | None = Field(
         default=None, description="address of Tasklist, for links to tasks: https://host/tasklist"
     )
-    tenant: str = Field(default="default", min_length=1, description="tenant of commands")
+    tenant: Name = Field(default="default", min_length=1, description="tenant of commands")
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="job timeout in the engine")
@@ -147,6 +155,7 @@ class Settings(BaseSettings):
     keep_plain_incidents: Kept = Field(
         default=timedelta(days=90), description="incidents of plain processes, after they were resolved"
     )
+    keep_sessions: Kept = Field(default=timedelta(days=1), description="sessions of the console, after their end")
     keep_entries: Kept = Field(
         default=None, description="runbook entries, at least 1 day after their end; needs export_dir"
     )

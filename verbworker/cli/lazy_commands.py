@@ -129,6 +129,12 @@ PLACES: Mapping[str, CommandPlace] = {
     "incidents": CommandPlace("operate.incidents", "app", "Incidents: cases that wait for an operator."),
     "frames": CommandPlace("operate.frames", "app", "Frames: the history of each job, and jobs held for a person."),
     "db": CommandPlace("operate.db", "app", "The database and its migrations."),
+    "erase": CommandPlace(
+        "operate.erase",
+        "erase",
+        "Erase what an ended entry holds about a person. Exits 1 if it is unknown or still runs.",
+        example="verbworker erase --entry 8b1f6a52 --dry-run",
+    ),
     "doctor": CommandPlace(
         "operate.doctor",
         "doctor",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from verbworker.contract.message import LARGEST
+from verbworker.contract.text import holds_controls
 from verbworker.errors import CannotRun, InvocationInvalid
 from verbworker.stores.id_prefixes import id_digits
 
@@ -18,6 +19,8 @@ ANY_ID = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
 
 def _or_current_user(name: str) -> str:
+    if holds_controls(name):
+        raise typer.BadParameter("it holds control characters")
     return name or getpass.getuser()
 
 

@@ -9,7 +9,7 @@ from verbworker.app.explain import explain, headline
 from verbworker.client.cursors import next_cursor, parse_cursor
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentRecord, IncidentResolution
 from verbworker.client.resources import Resources
-from verbworker.contract.text import require_text
+from verbworker.contract.text import require_name, require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
 from verbworker.stores.cases.overview import Overview, Trouble
 from verbworker.stores.id_prefixes import IdPrefixes
@@ -73,7 +73,7 @@ class IncidentActions:
 
     async def resolve(self, where: UUID | str | int, wanted: Resolution) -> IncidentResolution:
         """Resolve an incident; raises `RequestConflict` if it cannot be resolved."""
-        require_text("the name of who resolves", wanted.by, _LONGEST_NAME)
+        require_name("the name of who resolves", wanted.by, _LONGEST_NAME)
         require_text("the reason", wanted.reason, _LONGEST_REASON)
         if not 1 <= wanted.retries <= MOST_RETRIES:
             raise InvocationInvalid(f"the number of retries must be from 1 to {MOST_RETRIES}")

@@ -1,6 +1,7 @@
 """Gates for programs: one request decides, in the name of the holder of its API key."""
 
 import logging
+import math
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,11 +11,12 @@ from starlette.responses import JSONResponse, Response
 
 from verbworker.client.records import GateRecord
 from verbworker.console.access.authentication import Authentication, Endpoint, local_user
-from verbworker.console.settings import Logins
+from verbworker.console.access.live_logins import LiveLogins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
 from verbworker.http.answers import RETRY_SOON, content_type, json_error
 from verbworker.http.body import read_body
-from verbworker.http.keys import API_KEY, holder_of
+from verbworker.http.keys import API_KEY
+from verbworker.http.rate import GuessBrake
 from verbworker.payload.canonical import parse
 
 _log = logging.getLogger(__name__)
@@ -32,9 +34,10 @@ class DecisionBody(BaseModel):
 class Api:
     """Endpoints for programs: JSON in, JSON out, and a key in `X-Api-Key`."""
 
-    def __init__(self, auth: Authentication, logins: Logins) -> None:
+    def __init__(self, auth: Authentication, logins: LiveLogins, brake: GuessBrake) -> None:
         self._auth = auth
-        self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
+        self._logins = logins
+        self._brake = brake
 
     def or_form(self, form: Endpoint) -> Endpoint:
         """Return an endpoint that accepts one of our forms, or the same as JSON."""
@@ -77,10 +80,13 @@ class Api:
             raise HTTPException(403, "requests from other sites are not accepted")
         if self._auth.is_open:
             return local_user(), self._auth.tools.tenant
-        holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
-        if holder is None:
-            raise HTTPException(401, "a valid API key is required")
-        return holder
+        holder = self._logins.holder(request.headers.get(API_KEY, ""))
+        if holder is not None:
+            return holder.name, holder.tenant
+        if (seconds := self._brake.note_failure(request)) > 0:
+            wait = {"Retry-After": str(math.ceil(seconds))}
+            raise HTTPException(429, "too many wrong keys; try again in a moment", wait)
+        raise HTTPException(401, "a valid API key is required")
 
 
 def _decision(body: bytes) -> DecisionBody:

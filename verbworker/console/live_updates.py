@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from uuid import UUID
 
@@ -24,14 +24,17 @@ _LOGINS = 3  # so many may have all the streams that one login may have
 _REST = 1.0  # a page of a busy case reloads at most once a second
 
 Topic = str | UUID
+LivingSessions = Callable[[Collection[bytes]], Awaitable[set[bytes]]]
+"""Returns which of these sessions still last."""
 
 
 class PageReader:
     """One open page. It stores whether something changed, not how often, so a page that does not read cannot grow."""
 
-    def __init__(self, topic: Topic, login: str = "") -> None:
+    def __init__(self, topic: Topic, login: str = "", session: bytes = b"") -> None:
         self.topic = topic
         self.login = login
+        self.session = session
         # It missed what changed between loading its page and opening its stream.
         self.is_new = True
         self._changed = asyncio.Event()
@@ -70,15 +73,16 @@ class PageReader:
 class Stream(StreamingResponse):
     """The event stream of a page that stays up to date."""
 
-    def __init__(self, updates: "LiveUpdates", topic: Topic, login: str) -> None:
+    def __init__(self, updates: "LiveUpdates", topic: Topic, login: str, session: bytes = b"") -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._updates = updates
         self._topic = topic
         self._login = login
+        self._session = session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader leaves or the console ends."""
-        with self._updates.reading(self._topic, self._login) as reader:
+        with self._updates.reading(self._topic, self._login, self._session) as reader:
             self.body_iterator = reader.lines()
             await super().__call__(scope, receive, send)
 
@@ -86,8 +90,11 @@ class Stream(StreamingResponse):
 class LiveUpdates:
     """All open pages of one console, served by one listening connection and one query, however many there are."""
 
-    def __init__(self, database: Database, *, most: int, every: float = _EVERY) -> None:
+    def __init__(
+        self, database: Database, *, most: int, every: float = _EVERY, living: LivingSessions | None = None
+    ) -> None:
         self._database = database
+        self._living = living
         self._overview = Overview(database)
         self._most = most
         self._readers: set[PageReader] = set()
@@ -102,9 +109,9 @@ class LiveUpdates:
         return self._is_over or len(self._readers) >= self._most or own >= max(self._most // _LOGINS, 1)
 
     @contextmanager
-    def reading(self, topic: Topic, login: str) -> Iterator[PageReader]:
+    def reading(self, topic: Topic, login: str, session: bytes = b"") -> Iterator[PageReader]:
         """Register a page for one topic until the end of the block."""
-        reader = PageReader(topic, login)
+        reader = PageReader(topic, login, session)
         self._readers.add(reader)
         try:
             yield reader
@@ -116,6 +123,12 @@ class LiveUpdates:
         self._is_over = True
         for reader in self._readers:
             reader.end()
+
+    def end_sessions(self, sessions: Collection[bytes]) -> None:
+        """End the streams of sessions that are over."""
+        for reader in self._readers:
+            if reader.session in sessions:
+                reader.end()
 
     def tell(self, *topics: Topic) -> None:
         """Notify the pages that show one of these topics."""
@@ -145,6 +158,7 @@ class LiveUpdates:
         if not self._readers:
             self._seen.clear()
             return 0
+        await self._end_over()
         new = [reader for reader in self._readers if reader.is_new]
         now = await self._now()
         changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
@@ -154,6 +168,12 @@ class LiveUpdates:
             reader.is_new = False
             reader.tell()
         return 0
+
+    async def _end_over(self) -> None:
+        """End the streams whose session was ended elsewhere, or is over by its limits or its credential."""
+        sessions = {reader.session for reader in self._readers if reader.session}
+        if sessions and self._living is not None:
+            self.end_sessions(sessions - await self._living(sessions))
 
     async def _now(self) -> dict[Topic, object]:
         """Return values that change even if no notification arrives."""

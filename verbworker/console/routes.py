@@ -1,6 +1,7 @@
 """The routes of the console."""
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 from starlette.applications import Starlette
@@ -18,6 +19,7 @@ from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
 from verbworker.console.pages import runbook as runbook_pages
+from verbworker.errors import StoreError
 from verbworker.http.answers import probe_routes
 
 _log = logging.getLogger(__name__)
@@ -65,7 +67,10 @@ def application(auth: Authentication, login: Login, api: Api) -> SecurityHeaders
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         words = {404: "There is no such page.", 405: "This page does not support that method."}
-        return auth.refusal(error.status_code, words.get(error.status_code, error.detail), auth.session(request))
+        session = None
+        with suppress(StoreError):
+            session = await auth.session(request)
+        return auth.refusal(error.status_code, words.get(error.status_code, error.detail), session)
 
     async def bug(_request: Request, error: Exception) -> Response:
         _log.error("request failed with an unexpected error", exc_info=error)

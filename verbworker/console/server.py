@@ -11,9 +11,11 @@ from verbworker.client.client import Client
 from verbworker.client.resources import Resources
 from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.headers import Addresses
+from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.login import Login
 from verbworker.console.access.oidc import OidcClient
 from verbworker.console.access.session import Signer
+from verbworker.console.access.session_store import SessionStore
 from verbworker.console.api import Api
 from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.page_tools import PageTools
@@ -22,11 +24,13 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.http.answers import probe_routes
+from verbworker.http.rate import GuessBrake
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
+from verbworker.stores.people.console_sessions import ConsoleSessions
 
 _CONNECTIONS = 6  # one listens; pages are short, so five serve many people
 _LONGEST_STATEMENT = "10s"
@@ -47,6 +51,7 @@ async def serve(
     """Serve until `stop` is set; `opened` receives the address. With `is_open` no login is needed."""
     logins = Logins() if is_open else console.logins()
     console.require_safe(logins, is_open=is_open)
+    live = LiveLogins(logins) if is_open else LiveLogins.of(console, logins)
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     most = console.streams + _BESIDE_STREAMS
@@ -63,12 +68,17 @@ async def serve(
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
-            tools = _tools(settings, console, catalogue, database, is_open=is_open)
-            auth = Authentication(tools, Signer(key), addresses, is_open, cookie)
+            signer = Signer(key)
+            rows = ConsoleSessions(database, absolute=console.session, idle=console.session_idle)
+            sessions = SessionStore(signer, rows, live)
+            updates = LiveUpdates(database, most=console.streams, living=sessions.filter_valid)
+            tools = _tools(settings, console, catalogue, updates, database, is_open=is_open)
+            auth = Authentication(tools, signer, sessions, addresses, is_open, cookie)
             client = None
             if logins.oidc is not None:
                 client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
-            app = application(auth, Login(auth, logins, client), Api(auth, logins))
+            brake = GuessBrake(console.proxies)
+            app = application(auth, Login(auth, live, client, brake), Api(auth, live, brake))
             opened(addresses.home)
             async with (
                 open_probes(console.host, probe_port, probe_routes(database.ping)),
@@ -80,14 +90,20 @@ async def serve(
 
 
 def _tools(
-    settings: Settings, console: ConsoleSettings, catalogue: Catalogue, database: Database, *, is_open: bool
+    settings: Settings,
+    console: ConsoleSettings,
+    catalogue: Catalogue,
+    updates: LiveUpdates,
+    database: Database,
+    *,
+    is_open: bool,
 ) -> PageTools:
     return PageTools(
         client=Client(settings, resources=Resources(settings, database, AsyncExitStack())),
         database=database,
         overview=Overview(database),
         rendering=Rendering(can_log_out=not is_open),
-        updates=LiveUpdates(database, most=console.streams),
+        updates=updates,
         settings=console,
         tenant=settings.tenant,
         catalogue=catalogue,

@@ -71,9 +71,12 @@ class ConsoleSettings(BaseSettings):
     credentials: SecretStr | None = Field(default=None, description="logins, as JSON")
     credentials_file: Path | None = Field(default=None, description="file with the same JSON")
     secret: SecretStr | None = Field(
-        default=None, description="key that signs sessions (default: a new one at each start)"
+        default=None, description="key that signs cookies of sessions (default: a new one at each start)"
     )
-    session: Seconds = Field(default=timedelta(hours=8), description="how long a login lasts")
+    session: Seconds = Field(default=timedelta(hours=8), gt=timedelta(0), description="how long a login lasts at most")
+    session_idle: Seconds = Field(
+        default=timedelta(hours=1), gt=timedelta(0), description="how long a login lasts while its user does nothing"
+    )
     fields: Fields = Field(default={}, description="payload fields to show, by verb or schema, as JSON")
     body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="largest form, in bytes")
     streams: int = Field(default=200, ge=1, le=400, description="how many pages may have live updates")

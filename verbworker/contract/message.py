@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.text import describe_misfit, holds_controls
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import encode, parse
@@ -27,13 +27,11 @@ MAX_VALUES: Final = 50_000
 MAX_PROBLEMS: Final = 5
 """Maximum number of problems in a refusal: enough to mend a message by, and no more work for a hostile one."""
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
-
 
 def _legible(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be blank")
-    if _UNPRINTABLE.search(text):
+    if holds_controls(text):
         raise ValueError("must not hold control characters")
     return text
 

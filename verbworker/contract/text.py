@@ -7,6 +7,11 @@ from typing import Any
 from verbworker.errors import InvocationInvalid
 
 _SHOULD = re.compile(r"^[A-Z][a-z]+ should ")
+# Characters that terminals, editors and browsers obey without showing them: C0 and C1 controls, separators of lines,
+# changes of direction, the byte order mark and the invisible alphabet. Joiners are letters in some scripts and stay.
+_HIDDEN = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
+_HIDDEN_ANYWHERE = re.compile(f"[{_HIDDEN}]")
+_HIDDEN_IN_LINES = re.compile(f"(?![\\n\\t])[{_HIDDEN}]")
 LONGEST_REASON = 4_000  # characters: a page of text, the most that a person writes into one field
 
 
@@ -18,6 +23,27 @@ def require_text(name: str, text: str, longest: int, *, empty: bool = False) -> 
         raise InvocationInvalid(f"{name} is longer than {longest} characters")
     if not is_storable(text):
         raise InvocationInvalid(f"{name} holds characters that cannot be kept")
+
+
+def require_name(name: str, text: str, longest: int) -> None:
+    """Raise `InvocationInvalid` if a text is no name: as `require_text`, and it may hold no hidden characters."""
+    if holds_controls(text):
+        raise InvocationInvalid(f"{name} holds control characters")
+    require_text(name, text, longest)
+
+
+def holds_controls(text: str) -> bool:
+    """Return whether a text holds characters that are obeyed and not seen."""
+    return _HIDDEN_ANYWHERE.search(text) is not None
+
+
+def escape_hidden(text: str, *, has_lines: bool = True) -> str:
+    """Return a text as it may be shown: hidden characters as escapes. Ends of lines and tabs stay if it `has_lines`."""
+    return (_HIDDEN_IN_LINES if has_lines else _HIDDEN_ANYWHERE).sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def describe_misfit(problem: Mapping[str, Any]) -> str:

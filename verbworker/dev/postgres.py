@@ -11,7 +11,7 @@ import socket
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from verbworker.dev.folder import write_private
 from verbworker.dev.processes import end, end_with_parent
@@ -143,7 +143,7 @@ class LocalPostgres:
     async def _start(self, binaries: Path) -> None:
         settings = {**_SETTINGS, "port": str(self.address.port)}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        with self._log.open("wb") as log:
+        with open_log(self._log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 binaries / "postgres",
                 "-D",
@@ -234,3 +234,9 @@ def _lend(package: Path, place: Path) -> Path:
 
 def _open_to_all(path: Path) -> bool:
     return all(place.stat().st_mode & 0o001 for place in (path, *path.parents))
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open an empty log that only its owner may read: Postgres writes statements and their values there."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))

@@ -58,6 +58,7 @@ class Kind(StrEnum):
     STALLED = "Stalled"
     OVERDUE = "Overdue"
     RESULT = "ExecutionResult"
+    ERASED = "Erased"
 
 
 class StallKind(StrEnum):
@@ -221,6 +222,7 @@ _SENTENCES = {
     Kind.STALLED: "No progress",
     Kind.OVERDUE: "Overdue",
     Kind.RESULT: "Failed: {code}",
+    Kind.ERASED: "{by} erased its personal data",
 }
 
 
@@ -229,6 +231,8 @@ def describe(event: Event) -> str:
     sentence = _SENTENCES[event.kind]
     if event.kind in (Kind.INCIDENT_RAISED, Kind.INCIDENT_RESOLVED) and not event.detail.get("verb"):
         sentence = sentence.replace("{verb}", "{element}")  # a gateway or an event stops without a verb
+    if not event.detail.get("reason"):
+        sentence = sentence.removesuffix(": {reason}")  # erased
     match event.kind, event.detail:
         case Kind.STEP_COMPLETED, {"outcome": "bpmn_error"}:
             sentence = "{verb} ended with {error_code}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from verbworker.runbook.event import Kind
+
 FORMAT = "verbworker.runbook/1"
 
 
@@ -31,15 +33,25 @@ def check_entry(line: str) -> CheckedEntry:
 
 
 def _broken_at(entry: Mapping[str, Any], events: list[Mapping[str, Any]]) -> int | None:
-    previous = b""
+    previous, erased = b"", _read_erasures(events)
     for place, event in enumerate(events, start=1):
         due = _hash(previous, entry["entry_id"], event)
-        if event["seq"] != place or event["hash"] != due.hex():
+        is_right = event["hash"] == due.hex() or erased.get(place) == [event["hash"], due.hex()]
+        if event["seq"] != place or not is_right:
             return place
-        previous = due
+        previous = bytes.fromhex(event["hash"])
     # The entry records where its chain ends, so an event missing at the end is detected too.
     is_whole = entry["last_seq"] == len(events) and entry["last_hash"] == f"\\x{previous.hex()}"
     return None if is_whole else len(events) + 1
+
+
+def _read_erasures(events: list[Mapping[str, Any]]) -> dict[int, list[str]]:
+    """Return the events that were erased: the hash that each keeps, and the hash of what is left of it."""
+    named: dict[int, list[str]] = {}
+    for event in events:
+        if event["kind"] == Kind.ERASED:
+            named |= {int(seq): hashes for seq, hashes in json.loads(event["detail"])["events"].items()}
+    return named
 
 
 def _hash(previous: bytes, entry_id: str, event: Mapping[str, Any]) -> bytes:

@@ -44,6 +44,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "standstill": ("SELECT",),
         "upkeep_turn": _KEPT,
         "plain_incident": _KEPT,
+        "console_session": _KEPT,
     },
     "verbworker_engine": {
         "identity": _APPENDED,

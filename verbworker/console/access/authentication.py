@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.session import LoginSession, Signer, fits
+from verbworker.console.access.session_store import SessionStore
 from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.errors import (
     CannotRun,
@@ -40,15 +41,15 @@ _MOST_FIELDS = 40  # our largest form has fewer than ten
 OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
 BUG: Final = "This page failed with an unexpected error. See the console's log."
 
-_NO_DATABASE = "The database does not answer. Try again in a moment."
+NO_DATABASE: Final = "The database does not answer. Try again in a moment."
 # The first that fits; without words of ours, the error's own are shown.
 _ERRORS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (NotFound, 404, ""),
     (RequestConflict, 409, ""),
     (Refused, 422, ""),
     (CannotRun, 503, ""),
-    (StoreUnavailable, 503, _NO_DATABASE),
-    (StoreConflict, 503, _NO_DATABASE),
+    (StoreUnavailable, 503, NO_DATABASE),
+    (StoreConflict, 503, NO_DATABASE),
     (EngineError, 503, "The engine does not answer. Try again in a moment."),
     (StoreError, 500, "The database rejected this request."),
     (VerbworkerError, 500, BUG),
@@ -61,6 +62,7 @@ class Authentication:
 
     tools: PageTools
     signer: Signer
+    sessions: SessionStore
     addresses: Addresses
     is_open: bool
     cookie: str
@@ -70,7 +72,10 @@ class Authentication:
         """Wrap a read-only page."""
 
         async def endpoint(request: Request) -> Response:
-            session = self.session(request)
+            try:
+                session = await self.session(request)
+            except VerbworkerError as error:
+                return self._error(error, None)
             if session is None:
                 return self._to_login(request)
             return await self._serve(page, PageVisit(request, session))
@@ -81,7 +86,11 @@ class Authentication:
         """Wrap a form that changes something: only from our own pages, only with the session's token."""
 
         async def endpoint(request: Request) -> Response:
-            session, form = self.session(request), await self.form(request)
+            form = await self.form(request)
+            try:
+                session = await self.session(request)
+            except VerbworkerError as error:
+                return self._error(error, None)
             if session is None:
                 return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
@@ -102,21 +111,27 @@ class Authentication:
         except ValueError:
             raise HTTPException(400, "This form cannot be read.") from None
 
-    def session(self, request: Request) -> LoginSession | None:
-        """Return the session of a request."""
-        found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
-        if found is not None or not self.is_open:
-            return found
-        return LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+    async def session(self, request: Request) -> LoginSession | None:
+        """Return the session of a request; raises `StoreError` while the database is away."""
+        cookie = request.cookies.get(self.cookie)
+        if not self.is_open:
+            return await self.sessions.find(cookie, is_active=_is_by_hand(request))
+        found = self.signer.session(cookie, now=self.now())
+        return found or LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
 
     @property
     def lasts(self) -> float:
         """How long a login lasts, in seconds."""
         return self.tools.settings.session.total_seconds()
 
-    def remember(self, response: Response, session: LoginSession) -> None:
-        """Store a session in the browser."""
-        self.put(response, self.cookie, self.signer.cookie(session), self.lasts)
+    async def begin(self, response: Response, name: str, tenant: str, credential: bytes) -> None:
+        """Begin a session and give the browser its cookie."""
+        self.put(response, self.cookie, await self.sessions.begin(name, tenant, credential), self.lasts)
+
+    async def end(self, session: LoginSession) -> None:
+        """End a session, with the streams of its pages."""
+        await self.sessions.end(session)
+        self.tools.updates.end_sessions({session.key})
 
     def put(self, response: Response, name: str, value: str, lasts: float) -> None:
         """Set a signed cookie, out of reach of scripts and other sites."""
@@ -146,7 +161,7 @@ class Authentication:
     async def _serve(self, page: Page, visit: PageVisit) -> Response:
         response = await self._respond(page, visit)
         if self.is_open and self.signer.session(visit.request.cookies.get(self.cookie), now=self.now()) is None:
-            self.remember(response, visit.session)
+            self.put(response, self.cookie, self.signer.cookie(visit.session), self.lasts)
         return response
 
     async def _respond(self, page: Page, visit: PageVisit) -> Response:
@@ -156,19 +171,27 @@ class Authentication:
         except HTTPException as error:
             return self.refusal(error.status_code, error.detail, session)
         except VerbworkerError as error:
-            status, sentence = next((code, words) for kind, code, words in _ERRORS if isinstance(error, kind))
-            if sentence:
-                _log.warning("page not rendered", extra={"error": type(error).__name__, "reason": str(error)})
-            return self.refusal(status, sentence or str(error), session)
+            return self._error(error, session)
         except Exception:
             _log.exception("page failed with an unexpected error")
             return self.refusal(500, BUG, session)
+
+    def _error(self, error: VerbworkerError, session: LoginSession | None) -> Response:
+        status, sentence = next((code, words) for kind, code, words in _ERRORS if isinstance(error, kind))
+        if sentence:
+            _log.warning("page not rendered", extra={"error": type(error).__name__, "reason": str(error)})
+        return self.refusal(status, sentence or str(error), session)
 
     def _to_login(self, request: Request) -> Response:
         if request.headers.get("accept", "").startswith("text/event-stream"):
             return self.refusal(401, "You are logged out.", None)
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
+
+
+def _is_by_hand(request: Request) -> bool:
+    """Return whether a person opened a page or sent a form, as far as browsers tell: scripts reload pages too."""
+    return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
 
 
 def _sentence(words: str) -> str:

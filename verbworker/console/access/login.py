@@ -8,12 +8,12 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from verbworker.console.access.authentication import OLD_FORM, Authentication
+from verbworker.console.access.authentication import NO_DATABASE, OLD_FORM, Authentication
+from verbworker.console.access.live_logins import LiveLogins, credential_of_key
 from verbworker.console.access.oidc import Attempt, OidcClient
-from verbworker.console.access.session import LoginSession, fits
+from verbworker.console.access.session import fits
 from verbworker.console.pages.page_tools import see_other
-from verbworker.console.settings import Logins
-from verbworker.http.keys import holder_of
+from verbworker.errors import StoreError
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
 
@@ -26,11 +26,11 @@ _ATTEMPT_S: Final = 600.0  # time to find a password and a second factor
 class Login:
     """The pages for people who are not logged in yet."""
 
-    def __init__(self, auth: Authentication, logins: Logins, client: OidcClient | None) -> None:
+    def __init__(self, auth: Authentication, logins: LiveLogins, client: OidcClient | None, brake: GuessBrake) -> None:
         self._auth = auth
-        self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
+        self._logins = logins
         self._client = client
-        self._brake = GuessBrake(auth.tools.settings.proxies)
+        self._brake = brake
         self._attempt_cookie = f"{auth.cookie}_login"
 
     async def page(self, request: Request) -> Response:
@@ -40,7 +40,7 @@ class Login:
     async def by_key(self, request: Request) -> Response:
         """Log in by API key. Wrong keys are rate-limited; a right one always works."""
         form = await self._auth.form(request)
-        key = holder_of(form.get("key", ""), self._keys)
+        key = self._logins.holder(form.get("key", ""))
         if key is None:
             if (seconds := self._brake.note_failure(request)) > 0:
                 refusal = self._auth.refusal(429, "Too many login attempts. Try again in a moment.", None)
@@ -48,7 +48,7 @@ class Login:
                 return refusal
             _log.warning("login refused: unknown key", extra={"client": self._brake.client_of(request)})
             return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
-        return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
+        return await self._log_in(key.name, key.tenant, credential_of_key(key), _next(form.get("next", "")))
 
     async def to_issuer(self, request: Request) -> Response:
         """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
@@ -85,26 +85,38 @@ class Login:
             found = await self._client.identify(attempt, asked["code"])
         except IssuerError as error:
             return self._fail(error, 403)
-        response = self._logged_in(found.name, found.tenant, kept["to"])
+        response = await self._log_in(found.name, found.tenant, self._client.credential, kept["to"])
         auth.drop(response, self._attempt_cookie)
         return response
 
     async def out(self, request: Request) -> Response:
-        """Log out."""
+        """Log out: the session ends, whoever else has its cookie."""
         auth = self._auth
-        session, form = auth.session(request), await auth.form(request)
-        if session is not None and not fits(session, form.get("csrf")):
-            return auth.refusal(403, OLD_FORM, session)
+        form = await auth.form(request)
+        try:
+            session = await auth.session(request)
+            if session is not None:
+                if not fits(session, form.get("csrf")):
+                    return auth.refusal(403, OLD_FORM, session)
+                await auth.end(session)
+        except StoreError as error:
+            return self._unavailable(error)
         response = see_other("/login")
         auth.drop(response, auth.cookie)
         return response
 
-    def _logged_in(self, name: str, tenant: str, to: str) -> Response:
-        auth = self._auth
-        _log.info("logged in", extra={"who": name, "tenant": tenant})
+    async def _log_in(self, name: str, tenant: str, credential: bytes, to: str) -> Response:
         response = see_other(to)
-        auth.remember(response, LoginSession.of(name, tenant, now=auth.now(), lasts=auth.lasts))
+        try:
+            await self._auth.begin(response, name, tenant, credential)
+        except StoreError as error:
+            return self._unavailable(error)
+        _log.info("logged in", extra={"who": name, "tenant": tenant})
         return response
+
+    def _unavailable(self, error: StoreError) -> Response:
+        _log.warning("session not stored", extra={"reason": str(error)})
+        return self._auth.refusal(503, NO_DATABASE, None)
 
     def _fail(self, error: IssuerError, status: int) -> Response:
         _log.warning("login failed", extra={"reason": str(error)})
@@ -117,7 +129,7 @@ class Login:
             status=status,
             to=to,
             trouble=trouble,
-            has_keys=bool(self._keys),
+            has_keys=self._logins.has_keys,
             has_issuer=self._client is not None,
         )
 

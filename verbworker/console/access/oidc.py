@@ -9,7 +9,9 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
+from verbworker.console.access.live_logins import credential_of_issuer
 from verbworker.console.settings import OidcLogin
+from verbworker.contract.text import holds_controls
 from verbworker.http.oidc import Issuer, IssuerError
 
 
@@ -51,6 +53,7 @@ class OidcClient:
         self._settings = settings
         self._redirect_uri = redirect_uri
         self._issuer = Issuer(settings.issuer, settings.client_id)
+        self.credential = credential_of_issuer(settings)
 
     async def address(self, attempt: Attempt) -> str:
         """Return the address to redirect the browser to; raises `IssuerError`."""
@@ -95,4 +98,6 @@ class OidcClient:
             raise IssuerError("the login service does not say which tenant you belong to")
         names = (claims.get(self._settings.name_claim), claims.get("email"), claims["sub"])
         name = next(str(name) for name in names if name)
+        if holds_controls(name) or holds_controls(tenant):
+            raise IssuerError("the login service names you or your tenant with control characters")
         return Identity(name[:200], tenant)

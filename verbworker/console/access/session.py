@@ -1,4 +1,4 @@
-"""Sessions: who is logged in, signed into a cookie, and the token that every form must include. No I/O."""
+"""Sessions: who uses the console, the cookies that only we can sign, and the token of every form. No I/O."""
 
 import base64
 import binascii
@@ -15,12 +15,16 @@ _LONGEST = 4096  # browsers need not store longer cookies (RFC 6265)
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """A login: the user's name, the one tenant they see, their form token, and when it ends."""
+    """A login: the user's name, the one tenant they see, their form token, when it ends, and its key on the server.
+
+    Without a key it is the session of a console that needs no login; only its cookie has it.
+    """
 
     name: str
     tenant: str
     csrf: str
     ends_at: float
+    key: bytes = b""
 
     @classmethod
     def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "LoginSession":
@@ -52,14 +56,14 @@ class Signer:
         return found if isinstance(found, dict) else None
 
     def session(self, cookie: str | None, *, now: float) -> LoginSession | None:
-        """Return the session of a cookie, unless it has expired."""
+        """Return the session that a cookie holds, unless it has expired."""
         found = self.read("session", cookie)
         if found is None or found["e"] <= now:
             return None
         return LoginSession(found["n"], found["t"], found["c"], found["e"])
 
     def cookie(self, session: LoginSession) -> str:
-        """Return the cookie of a session."""
+        """Return the cookie that holds a session."""
         return self.sign("session", {"n": session.name, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
 
     def _mac(self, kind: str, body: str) -> bytes:

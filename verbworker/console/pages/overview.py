@@ -32,7 +32,7 @@ async def events(tools: PageTools, visit: PageVisit) -> Response:
     if tools.updates.is_full(login):
         raise HTTPException(503, "too many pages are open for live updates; reload this one to update it")
     if topic in _TOPICS:
-        return Stream(tools.updates, topic, login)
+        return Stream(tools.updates, topic, login, visit.session.key)
     try:
         entry_id = UUID(topic)
     except ValueError:
@@ -41,4 +41,4 @@ async def events(tools: PageTools, visit: PageVisit) -> Response:
         await visit.client(tools).entry(entry_id)
     except NotFound:
         raise HTTPException(404, "there is no such topic") from None
-    return Stream(tools.updates, entry_id, login)
+    return Stream(tools.updates, entry_id, login, visit.session.key)

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from verbworker.console.access.session import LoginSession
+from verbworker.contract.text import escape_hidden
 
 _MENU = (
     ("/", "Cases"),
@@ -28,6 +30,7 @@ class Rendering:
             loader=PackageLoader("verbworker.console", "pages"),
             autoescape=True,
             undefined=StrictUndefined,
+            finalize=_escape_value,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -49,6 +52,11 @@ class Rendering:
         template = self._environment.get_template(f"{name}.html")
         text = template.render(session=session, here=here, live=live, now=now, **values)
         return HTMLResponse(text, status)
+
+
+def _escape_value(value: object) -> object:
+    """Show hidden characters of a text as escapes; what a template made of such values is done."""
+    return escape_hidden(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def moment(at: datetime | None) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.text import require_text
+from verbworker.contract.text import require_name
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     EngineError,
@@ -241,7 +241,7 @@ class Gates:
 
     async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect."""
-        require_text("the name of who takes it", by, LONGEST_WORD)
+        require_name("the name of who takes it", by, LONGEST_WORD)
 
         async def claim(connection: Connection, held: HumanGate) -> None:
             if held.claimed_by is None:
@@ -251,7 +251,7 @@ class Gates:
 
     async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
         """Release a gate, no matter who claimed it: others must be able to when that person is away."""
-        require_text("the name of who gives it back", by, LONGEST_WORD)
+        require_name("the name of who gives it back", by, LONGEST_WORD)
 
         async def release(connection: Connection, held: HumanGate) -> None:
             await self._writes.release_in(connection, held, by)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from verbworker.contract.text import require_text
+from verbworker.contract.text import require_name, require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict, StoreConflict
 from verbworker.job.job import Job
 from verbworker.runbook.event import Kind, ParkedToken
@@ -124,8 +124,8 @@ class GateWrites:
 
 def require_readable(word: DecisionInput) -> None:
     """Raise `InvocationInvalid` unless a decision is text of a length that people read."""
-    require_text("the decision", word.decision, LONGEST_WORD)
-    require_text("the name of who decides", word.by, LONGEST_WORD)
+    require_name("the decision", word.decision, LONGEST_WORD)
+    require_name("the name of who decides", word.by, LONGEST_WORD)
     require_text("the reason", word.reason, _LONGEST_REASON, empty=True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.text import LONGEST_REASON, require_text
+from verbworker.contract.text import LONGEST_REASON, require_name, require_text
 from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
 from verbworker.job.trace import UNTRACED, Tracer
@@ -55,7 +55,7 @@ class Cancellation:
         The same person with the same reason repeats the same request and gets the same answer. Raises `NotFound`,
         `InvocationInvalid` for a blank reason, or `RequestConflict` if it ended differently or cannot be cancelled.
         """
-        require_text("the name of who cancels", by, _LONGEST_NAME)
+        require_name("the name of who cancels", by, _LONGEST_NAME)
         require_text("the reason", reason, LONGEST_REASON)
         entry = await self._entry(entry_id, tenant_id)
         is_ended = False

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from verbworker.contract.invocation import Invocation, parse
 from verbworker.contract.registry import Registry
-from verbworker.contract.text import is_storable
+from verbworker.contract.text import holds_controls, is_storable
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import InvocationInvalid, PermanentContract, RequestConflict
@@ -199,6 +199,8 @@ def _request(
         raise InvocationInvalid(f"{asked.verb}: the arguments cannot be kept: {error}") from error
     if not all(map(is_storable, (asked.args, sentence, caller.by, caller.request_key))):
         raise InvocationInvalid(f"{asked.verb}: the arguments hold characters that cannot be kept")
+    if any(map(holds_controls, (caller.by, caller.tenant_id, caller.request_key or "", *asked.args))):
+        raise InvocationInvalid(f"{asked.verb}: a name, the tenant or the request key holds control characters")
     return Request(
         entry_id=uuid4(),
         tenant_id=caller.tenant_id,

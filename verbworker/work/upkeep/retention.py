@@ -96,6 +96,9 @@ RULES: tuple[RetentionRule, ...] = (
         "keep_plain_incidents",
         "incidents of plain processes that are over, with who resolved them",
     ),
+    RetentionRule(
+        "console_session", ("verbworker.console_session",), "keep_sessions", "sessions of the console that are over"
+    ),
     RetentionRule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
     ENTRIES,
 )

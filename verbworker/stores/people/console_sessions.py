@@ -1,0 +1,54 @@
+"""Sessions of the console: who is logged in by which credential, until when, and when they were last active."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from verbworker.stores.database import Database
+from verbworker.stores.sql import query
+
+# A person who reads page after page costs one write a minute.
+_SHORTEST_STEP = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session that is neither ended nor over, and whether its last use should be written again."""
+
+    session_hash: bytes
+    tenant_id: str
+    name: str
+    credential: bytes
+    ends_at: datetime
+    is_due: bool
+
+
+class ConsoleSessions:
+    """All sessions in one database, under the limits of one console. Time is Postgres'."""
+
+    def __init__(self, database: Database, *, absolute: timedelta, idle: timedelta) -> None:
+        self._database = database
+        self._absolute = absolute
+        self._idle = idle
+
+    async def begin(self, session_hash: bytes, *, tenant: str, name: str, credential: bytes) -> None:
+        """Begin a session."""
+        await self._database.execute(
+            query("console_sessions", "begin"), session_hash, tenant, name, credential, self._absolute
+        )
+
+    async def find(self, hashes: Collection[bytes]) -> list[StoredSession]:
+        """Return those of the sessions that are neither ended nor over."""
+        step = min(_SHORTEST_STEP, self._idle / 4)
+        rows = await self._database.fetch(
+            query("console_sessions", "find"), list(hashes), self._absolute, self._idle, step
+        )
+        return [StoredSession(**row) for row in rows]
+
+    async def note_use(self, session_hash: bytes) -> None:
+        """Record that its person is active."""
+        await self._database.execute(query("console_sessions", "note_use"), session_hash)
+
+    async def end(self, hashes: Collection[bytes]) -> None:
+        """End sessions for good; ended ones stay as they are."""
+        await self._database.execute(query("console_sessions", "end"), list(hashes))
