@@ -12,6 +12,7 @@ _PARTS = re.compile(
     r"P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
     r"(?:T(?:(?P<hours>-?\d+)H)?(?:(?P<minutes>-?\d+)M)?(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?"
 )
+# The years of a datetime end with 9999: a time this far can still be moved without an overflow.
 _FARTHEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 

@@ -20,6 +20,7 @@ from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
 from verbworker.stores.id_prefixes import IdPrefixes
 
+# The exit codes of every command.
 REFUSED = 1
 COULD_NOT_RUN = 2
 _LATEST = 20  # lines of a listing; they fit a terminal of 24
