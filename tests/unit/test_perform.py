@@ -38,7 +38,7 @@ async def threads() -> AsyncIterator[ThreadPoolExecutor]:
         yield pool
 
 
-def make_life(claim: Claim = CLAIM) -> RunningJob:
+def make_running_job(claim: Claim = CLAIM) -> RunningJob:
     return RunningJob(claim, make_job(), asyncio.get_running_loop().time() + 60)
 
 
@@ -51,11 +51,11 @@ async def performed(
     job: AdmittedJob,
     *,
     claim: Claim = CLAIM,
-    life: RunningJob | None = None,
+    running_job: RunningJob | None = None,
     limit: timedelta = LONG,
     connection: Any = None,
 ) -> object:
-    return await VerbRun(threads).perform(job, claim, life or make_life(claim), limit, connection)
+    return await VerbRun(threads).perform(job, claim, running_job or make_running_job(claim), limit, connection)
 
 
 class Stage:
@@ -367,15 +367,15 @@ ENDS = [
 async def test_ending_a_life_ends_its_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, life = Stage(), make_life()
+    stage, running_job = Stage(), make_running_job()
 
     async def work(case: Case) -> Case:
         return await stage.stand(case)
 
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(_caught(performed(threads, make_entered(work, options), life=life)))
+        running = tasks.create_task(_caught(performed(threads, make_entered(work, options), running_job=running_job)))
         await stage.reached.wait()
-        life.end(reason)
+        running_job.end(reason)
 
     assert type(running.result()) is kind
 
@@ -392,14 +392,14 @@ async def _caught(work: Any) -> BaseException | None:
 async def test_a_life_that_ended_before_begins_no_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, life = Stage(), make_life()
+    stage, running_job = Stage(), make_running_job()
     stage.may_go_on.set()
-    life.end(reason)
+    running_job.end(reason)
 
     async def work(case: Case) -> Case:
         return await stage.stand(case)
 
-    error = await _caught(performed(threads, make_entered(work, options), life=life))
+    error = await _caught(performed(threads, make_entered(work, options), running_job=running_job))
 
     # An external verb that has not begun leaves nothing unknown: its job goes back.
     assert type(error) is (WorkerStopping if reason is StopReason.SHUTDOWN else kind)
@@ -407,11 +407,11 @@ async def test_a_life_that_ended_before_begins_no_verb(
 
 
 async def test_the_first_reason_to_end_counts(threads: ThreadPoolExecutor) -> None:
-    life = make_life()
-    life.end(StopReason.LOST)
-    life.end(StopReason.SHUTDOWN)
+    running_job = make_running_job()
+    running_job.end(StopReason.LOST)
+    running_job.end(StopReason.SHUTDOWN)
 
-    assert life.ended is StopReason.LOST
+    assert running_job.ended is StopReason.LOST
 
 
 async def test_a_real_cancellation_is_never_taken_for_the_verbs_own(threads: ThreadPoolExecutor) -> None:
@@ -458,13 +458,13 @@ class Workshop:
 async def test_a_thread_that_cannot_be_stopped_keeps_its_run_until_it_ends(
     threads: ThreadPoolExecutor, reason: StopReason | None
 ) -> None:
-    shop, life = Workshop(), make_life()
+    shop, running_job = Workshop(), make_running_job()
     limit = timedelta(0) if reason is None else LONG
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(_caught(performed(threads, shop.entered(), life=life, limit=limit)))
+        running = tasks.create_task(_caught(performed(threads, shop.entered(), running_job=running_job, limit=limit)))
         await shop.reached.wait()
         if reason is not None:
-            life.end(reason)
+            running_job.end(reason)
         await _turns()
         waited = not running.done()
         shop.may_go_on.set()
@@ -474,11 +474,11 @@ async def test_a_thread_that_cannot_be_stopped_keeps_its_run_until_it_ends(
 
 
 async def test_a_second_cancellation_leaves_a_thread_to_itself(threads: ThreadPoolExecutor) -> None:
-    shop, life = Workshop(), make_life()
+    shop, running_job = Workshop(), make_running_job()
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(performed(threads, shop.entered(), life=life))
+        running = tasks.create_task(performed(threads, shop.entered(), running_job=running_job))
         await shop.reached.wait()
-        life.end(StopReason.SHUTDOWN)
+        running_job.end(StopReason.SHUTDOWN)
         await _turns()
         running.cancel()
         await asyncio.wait([running])

@@ -237,8 +237,8 @@ class Feed:
                 return self._complain(error, in_vain + 1)
             for job in jobs:
                 self._hand_over(job, reservation)
-        self._slots.praise(len(jobs))
-        self._retries.praise()
+        self._slots.note_answer(len(jobs))
+        self._retries.note_answer()
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
         # A gateway that ignores the requested wait for jobs is not polled again immediately.
@@ -272,8 +272,8 @@ class Feed:
         pauses, level, turn = FEED, logging.WARNING, 0.0
         match error:
             case Backpressure():
-                self._slots.blame()
-                pauses, turn = FEED.within(1.0), self._retries.book(asyncio.get_running_loop().time())
+                self._slots.note_refusal()
+                pauses, turn = FEED.within(1.0), self._retries.schedule(asyncio.get_running_loop().time())
             case AnswerTooLarge():
                 self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
@@ -39,8 +38,6 @@ from verbworker.work.gates.gate_writes import (
 from verbworker.work.jobs.lease_tokens import redeliver
 
 _log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
