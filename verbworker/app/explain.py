@@ -244,12 +244,12 @@ def standing(history: History) -> str:
             left = _retries({"retries_left": frame.retries_left})
             return f"The job waits for the engine to deliver it again; it may run from {due}, {left} left."
         case FrameState.INCIDENT:
-            told = (
+            text = (
                 "" if frame.reported_at else " The engine does not know yet; the sweep or the next delivery reports it."
             )
             return (
                 f"The job is held ({frame.fail_class} {frame.fail_code}: {frame.fail_text}) until a person releases it:"
-                f" verbworker frames release {frame.job_key} --reason ...{told}"
+                f" verbworker frames release {frame.job_key} --reason ...{text}"
             )
         case FrameState.STARTED if frame.lease_until >= frame.now:
             return f"Run {frame.runs} is in progress; its lease ends at {moment(frame.lease_until)}."

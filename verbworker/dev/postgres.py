@@ -123,12 +123,12 @@ class LocalPostgres:
             **self._as_user(),
         )
         try:
-            _, said = await process.communicate()
+            _, output = await process.communicate()
         finally:
             await end(process, signal.SIGKILL)
             secret.unlink(missing_ok=True)
         if process.returncode != 0:
-            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(said.decode().split())}")
+            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(output.decode().split())}")
         fresh.rename(self._files)
 
     def _prepare(self) -> tuple[Path, Path]:

@@ -42,7 +42,7 @@ class Person(Protocol):
 class ReplAnswer:
     """The result of a line: lines to print or a complaint, and an exit code."""
 
-    said: Sequence[str] = ()
+    lines: Sequence[str] = ()
     complaint: str | None = None
     code: int = 0
     leaves: bool = False
@@ -139,11 +139,11 @@ class ReplSession:
 
     async def _ask_for(self, slot: ArgumentSlot, question: str) -> Value:
         while True:
-            said = await self._person.ask(f"{question} ({slot.takes})", slot)
-            if said is None or said.strip().lower() == CANCEL:
+            reply = await self._person.ask(f"{question} ({slot.takes})", slot)
+            if reply is None or reply.strip().lower() == CANCEL:
                 raise _Cancelled
             try:
-                return read_answer(slot, said)
+                return read_answer(slot, reply)
             except InvocationInvalid as error:
                 question = f"{error}. {slot.question}"
 

@@ -18,7 +18,7 @@ async def append(hands: Hands) -> None:
     entry_id, once = hands.entries[hands.place()], hands.dice.choice(("a", "b", "c"))
     kind = hands.dice.choice((Kind.STEP_COMPLETED, Kind.RESUMED, Kind.COMPENSATED))
     await hands.both(lambda stores: stores.runbook.append(entry_id, kind, once=once, detail={"verb": "sim.a"}))
-    await hands.both(hands.within(lambda stores, c: stores.runbook.is_told_in(c, entry_id, once)))
+    await hands.both(hands.within(lambda stores, c: stores.runbook.is_recorded_in(c, entry_id, once)))
     await hands.both(hands.within(lambda stores, c: stores.runbook.verbs_in(c, entry_id, kind)))
     await hands.both(hands.within(lambda stores, c: stores.runbook.first_in(c, entry_id, kind)))
 

@@ -75,7 +75,7 @@ class Waiters:
         self._tokens = tokens
         self._waiters: dict[str, list[Waiter]] = {}
         self._known_empty: dict[str, set[tuple[str, ...]]] = {}
-        self._untold: set[str] = set()
+        self._unannounced: set[str] = set()
         self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
         self._announcing = PollLoop("engine-hints-out", self._announce, every=None)
         self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
@@ -127,7 +127,7 @@ class Waiters:
             else:
                 self._known_empty.pop(kind, None)
                 # A notification costs a commit, so it is sent only for types without a local waiter.
-                self._untold.add(kind)
+                self._unannounced.add(kind)
                 self._announcing.poke()
 
     def _ring(self, kind: str) -> None:
@@ -151,15 +151,15 @@ class Waiters:
         return 0
 
     async def _announce(self) -> int:
-        if not self._untold:
+        if not self._unannounced:
             return 0
         await asyncio.sleep(_GATHER)
-        kinds, self._untold = self._untold, set()
+        kinds, self._unannounced = self._unannounced, set()
         hint = orjson.dumps(sorted(kinds)).decode()
         try:
             await self._database.notify(CHANNEL, hint if len(hint.encode()) < _LONGEST else "all")
         except BaseException:
-            self._untold |= kinds
+            self._unannounced |= kinds
             raise
         return len(kinds)
 

@@ -305,17 +305,17 @@ class EmbeddedEngine:
         instance_key, guard = instance_of(key), key if is_job else 0
         async with self._memory.turn(instance_key):
             known = self._memory.take(instance_key)
-            if known is not None and await self._is_told(known, command, guard):
+            if known is not None and await self._is_done(known, command, guard):
                 return
             with translate_errors():
                 kept = await self._loads.add(instance_key)
             if kept is None:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
             fresh = CachedInstance(kept, orjson.loads(kept.variables))
-            if not await self._is_told(fresh, command, guard):
+            if not await self._is_done(fresh, command, guard):
                 await self._together(lambda transaction: self._tell_in(transaction, key, command, guard=guard))
 
-    async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
+    async def _is_done(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
         compiled = await self._definitions.find(known.kept.definition_key)
         turn = known.step(compiled.definition, command, guard)

@@ -243,7 +243,7 @@ class Frames:
     async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
         """Write acknowledgements now, also inside the transaction that informed the engine."""
         for result in sorted(set(acks.values())):
-            keys = sorted(key for key, said in acks.items() if said == result)
+            keys = sorted(key for key, given in acks.items() if given == result)
             await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
 
     async def flush(self) -> int:

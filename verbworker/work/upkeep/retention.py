@@ -225,8 +225,8 @@ class Retention:
         left = found.ended - sum(reasons.values())
         if self._export is None:
             reasons["wait for an export directory (VERBWORKER_EXPORT_DIR)"] = left
-        told = [f"{number} {words}" for words, number in reasons.items() if number]
-        return f"{found.ended} ended: {', '.join(told)}" if told else ""
+        parts = [f"{number} {words}" for words, number in reasons.items() if number]
+        return f"{found.ended} ended: {', '.join(parts)}" if parts else ""
 
     async def standing(self, *, most: int) -> list[RuleState]:
         """Return the state of each rule; counting stops at `most` rows."""
