@@ -1,6 +1,6 @@
 """The reconciler by search, on what a real 8.9.17 answered, over real sockets."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,6 @@ from tests.support.recorded_search import (
     UNHANDLED,
     WORK,
     RecordedCluster,
-    recorded_cluster,
     recorded_item,
 )
 from tests.support.rest_replay import problem
@@ -66,12 +65,6 @@ class RecordedEngine(ZeebeEngine):
         if self.is_suspended:
             raise InstanceSuspended("the process instance is suspended")
         self.failed.append((job_key, retries))
-
-
-@pytest.fixture
-def cluster() -> Iterator[RecordedCluster]:
-    with recorded_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ async def performed(
     return await VerbRun(threads).perform(job, claim, running_job or make_running_job(claim), limit, connection)
 
 
-class Stage:
+class BlockingVerb:
     """A verb that stands still until the test lets it go on."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Stage:
         self.may_go_on = asyncio.Event()
         self.calls = 0
 
-    async def stand(self, case: Case) -> Case:
+    async def block(self, case: Case) -> Case:
         self.calls += 1
         self.reached.set()
         await self.may_go_on.wait()
@@ -341,15 +341,15 @@ async def test_an_iterator_that_ran_out_ends_the_verb_and_hangs_nobody(threads: 
 async def test_a_verb_that_takes_too_long_is_ended(
     threads: ThreadPoolExecutor, options: Any, kind: type[Exception]
 ) -> None:
-    stage = Stage()
+    verb = BlockingVerb()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     with pytest.raises(kind):
         await performed(threads, make_entered(work, options), limit=SHORT)
 
-    assert stage.calls == 1
+    assert verb.calls == 1
 
 
 ENDS = [
@@ -367,14 +367,14 @@ ENDS = [
 async def test_ending_a_life_ends_its_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, running_job = Stage(), make_running_job()
+    verb, running_job = BlockingVerb(), make_running_job()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(_caught(performed(threads, make_entered(work, options), running_job=running_job)))
-        await stage.reached.wait()
+        await verb.reached.wait()
         running_job.end(reason)
 
     assert type(running.result()) is kind
@@ -392,18 +392,18 @@ async def _caught(work: Any) -> BaseException | None:
 async def test_a_life_that_ended_before_begins_no_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, running_job = Stage(), make_running_job()
-    stage.may_go_on.set()
+    verb, running_job = BlockingVerb(), make_running_job()
+    verb.may_go_on.set()
     running_job.end(reason)
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     error = await _caught(performed(threads, make_entered(work, options), running_job=running_job))
 
     # An external verb that has not begun leaves nothing unknown: its job goes back.
     assert type(error) is (WorkerStopping if reason is StopReason.SHUTDOWN else kind)
-    assert stage.calls == 0
+    assert verb.calls == 0
 
 
 async def test_the_first_reason_to_end_counts(threads: ThreadPoolExecutor) -> None:
@@ -415,14 +415,14 @@ async def test_the_first_reason_to_end_counts(threads: ThreadPoolExecutor) -> No
 
 
 async def test_a_real_cancellation_is_never_taken_for_the_verbs_own(threads: ThreadPoolExecutor) -> None:
-    stage = Stage()
+    verb = BlockingVerb()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(performed(threads, make_entered(work)))
-        await stage.reached.wait()
+        await verb.reached.wait()
         running.cancel()
 
     assert running.cancelled()
@@ -549,9 +549,9 @@ async def test_a_verb_that_cancels_every_task_fails_alone(threads: ThreadPoolExe
 
 
 async def test_a_cancel_from_outside_ends_a_verb_that_cancels_too(threads: ThreadPoolExecutor) -> None:
-    stage = Stage()
-    running = asyncio.create_task(performed(threads, make_entered(stage.stand)))
-    await stage.reached.wait()
+    verb = BlockingVerb()
+    running = asyncio.create_task(performed(threads, make_entered(verb.block)))
+    await verb.reached.wait()
     running.cancel()
 
     with pytest.raises(asyncio.CancelledError):

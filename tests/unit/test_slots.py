@@ -70,7 +70,7 @@ async def test_a_slot_given_back_goes_to_one_of_those_who_wait() -> None:
 
 
 @virtual_time
-async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None:
+async def test_with_time_to_linger_a_third_of_the_slots_is_waited_for() -> None:
     slots = Slots("kyc.check", 9)
     held = await slots.reserve(most=9)
     jobs = [held.assign() for _ in range(9)]
@@ -87,7 +87,7 @@ async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None
 
 
 @virtual_time
-async def test_patience_ends_and_less_is_taken() -> None:
+async def test_after_the_time_to_linger_less_is_reserved() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
 
@@ -105,7 +105,7 @@ async def test_whoever_wants_little_waits_for_no_more() -> None:
 
 
 @virtual_time
-async def test_a_slot_that_was_snatched_while_patience_ended_is_waited_for_again() -> None:
+async def test_a_slot_that_was_taken_as_the_time_ended_is_waited_for_again() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
     async with asyncio.TaskGroup() as tasks:
@@ -168,7 +168,7 @@ async def test_an_answer_lets_waiting_requests_go_on() -> None:
 
 
 @virtual_time
-async def test_room_is_what_no_job_is_at_work_on() -> None:
+async def test_room_is_what_no_job_works_in() -> None:
     slots = Slots("kyc.check", 8)
     held = await slots.reserve(most=3)
     before = slots.room
