@@ -273,7 +273,7 @@ async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(
         await place.record_of("trip.book-car"),
         "trip.cancel-car",
     )
-    assert (await place.worker.frames.waiting()).held == 1
+    assert (await place.worker.frames.count_waiting()).held == 1
 
 
 async def test_retries_that_run_out_stop_the_walk_too(place: CompensationSetup, agency: Agency) -> None:

@@ -44,7 +44,7 @@ def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
     return DueTime(at, None if times is None else times - 1)
 
 
-def following(text: str, before: DueTime, now: datetime) -> DueTime | None:
+def next_due(text: str, before: DueTime, now: datetime) -> DueTime | None:
     """Return a cycle's next time after `before`, or None when that was the last. Missed times are skipped."""
     if before.again == 0:
         return None

@@ -64,7 +64,7 @@ async def cancel(driver: Driver) -> None:
         await driver.both(driver.within(lambda s, c: s.runbook.request_cancel_in(c, entry_id, "ann", "reason")))
     await driver.both(driver.within(lambda s, c: s.runbook.is_cancelling_in(c, entry_id)))
     await driver.both(driver.within(lambda s, c: s.runbook.under_way_in(c, entry_id)))
-    await driver.both(lambda stores: stores.runbook.cancelling(ENGINE, longer_than=longer, limit=5))
+    await driver.both(lambda stores: stores.runbook.find_cancelling(ENGINE, longer_than=longer, limit=5))
 
 
 @operation

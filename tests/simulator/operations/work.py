@@ -82,7 +82,7 @@ async def quiet(driver: Driver) -> None:
     uid, key, within = driver.uids[driver.place()], driver.dice.randint(100, 103), 30 * SECOND + driver.pause()
     await driver.both(lambda stores: in_order(stores.instances.quiet(ENGINE, longer_than=longer, limit=9)))
     await driver.both(
-        lambda stores: in_order(stores.instances.lingering(ENGINE, longer_than=longer, limit=9, within=within))
+        lambda stores: in_order(stores.instances.find_lingering(ENGINE, longer_than=longer, limit=9, within=within))
     )
     if driver.dice.random() < 0.3:
         await driver.both(lambda stores: stores.instances.gone(uid, key))

@@ -260,7 +260,7 @@ class Runbook:
         """Return whether cancellation of an entry was requested."""
         return bool(await connection.fetchval(query("runbook", "is_cancelling"), entry_id))
 
-    async def cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
+    async def find_cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
         """Return entries to be cancelled that the engine still has."""
         rows = await self._database.fetch(query("runbook", "cancelling"), engine_id, longer_than, limit)
         return [row["entry_id"] for row in rows]

@@ -289,7 +289,7 @@ class Frames:
             copied: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
         return copied
 
-    async def waiting(self) -> HeldFrame:
+    async def count_waiting(self) -> HeldFrame:
         """Return how much waits for a person and for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return (

@@ -142,7 +142,7 @@ class Cancellation:
         """Send each waiting request once; return how many entries ended by that."""
         if self._engine is None:
             return 0
-        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
+        waiting = await self._runbook.find_cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
         return sum(await self.service.for_each(waiting, _CONCURRENT_CALLS, self.carry_out))
 
     async def _end_in(self, connection: Connection, entry_id: UUID, cause: Mapping[str, Any]) -> bool:

@@ -60,7 +60,7 @@ class Reconciler:
         await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
         if not self._forgets:
             return len(quiet)
-        ended = await self._instances.lingering(engine_id, longer_than=self._after, limit=_BATCH)
+        ended = await self._instances.find_lingering(engine_id, longer_than=self._after, limit=_BATCH)
         await self.service.for_each(ended, _CONCURRENT_CALLS, self._see_off)
         return len(quiet) + len(ended)
 
