@@ -423,7 +423,7 @@ async def test_after_the_grace_an_external_call_stays_as_it_is(dsn: str) -> None
 
 
 async def test_what_does_not_end_even_then_is_cut_off(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verbworker.work.feeds.worker._LAST_WORDS", 0.05)
+    monkeypatch.setattr("verbworker.work.feeds.worker._STOP_GRACE", 0.05)
     verb = BlockingVerb()
 
     async def stubborn(account: Account) -> Account:
