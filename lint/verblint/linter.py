@@ -22,7 +22,7 @@ _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()
 _POLICIES = "policies.yaml"
 _UNUSED = "HB901"
-_ROOM = 65_536  # bytes read at a time
+_CHUNK = 65_536  # bytes read at a time
 
 
 class Linter:
@@ -114,7 +114,7 @@ def _content(path: str, most: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         parts: list[bytes] = []
-        while most and (part := os.read(descriptor, min(_ROOM, most))):
+        while most and (part := os.read(descriptor, min(_CHUNK, most))):
             parts.append(part)
             most -= len(part)
     finally:

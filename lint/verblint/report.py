@@ -10,6 +10,7 @@ from verblint.startup.value import field, value
 if TYPE_CHECKING:
     from verblint.rule import Rule
 
+# Exit codes, as of other linters: CI tells "the model is wrong" from "nothing was checked".
 CLEAN = 0
 FINDINGS = 1
 COULD_NOT_CHECK = 2

@@ -17,8 +17,7 @@ from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.frames import claimed, make_delivery, make_instance, make_job, working
 from tests.support.issuer import CLIENT, SECRET, issuer
 from tests.support.living import Living, opened_living
-from tests.support.mail import HOUR, mailroom, make_message
-from tests.support.postgres import Template
+from tests.support.mail import HOUR, make_message, open_inbox
 from tests.support.site import KEYS, TENANT, Site, credentials, parked, site
 from verbworker.job.outcome import Incident
 from verbworker.runbook.event import Kind
@@ -36,12 +35,6 @@ _elements = itertools.count(500)
 def browser() -> Iterator[Browser]:
     with opened_browser() as opened:
         yield opened
-
-
-@pytest.fixture(scope="module")
-def shared(database_template: Template) -> Iterator[str]:
-    with database_template.clone() as address:
-        yield address
 
 
 @pytest.fixture(scope="module")
@@ -330,13 +323,13 @@ async def _poisoned(dsn: str, gate: HumanGate, job_key: int) -> None:
             await frames.boot(name=EVIL, host=EVIL, pid=1)
             evil = Incident(kind="PermanentContract", code=EVIL, message=EVIL)
             await frames.pop_incident(await claimed(frames, make_delivery(job, instance)), evil)
-    async with mailroom(dsn) as room:
-        await room.inbox.receive(
+    async with open_inbox(dsn) as setup:
+        await setup.inbox.receive(
             make_message(tenant_id=TENANT, message_id=EVIL, message_name=EVIL, correlation_key=EVIL),
             sent_by=EVIL,
             ttl=HOUR,
         )
-        await room.message_delivery.drain()
+        await setup.message_delivery.drain()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])

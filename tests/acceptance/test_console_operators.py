@@ -14,7 +14,6 @@ from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.engine_cases import begin_case, find_no_way, without_a_way
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
-from tests.support.postgres import Template
 from tests.support.recorded_search import NATIVE, RecordedCluster, recorded_cluster, recorded_item
 from tests.support.rest_replay import problem
 from tests.support.site import Site, site
@@ -40,12 +39,6 @@ VALUES ($1, $2, $3, 1, 'plain', 'r', sha256(''), '', sha256(''), 'tests')
 def browser() -> Iterator[Browser]:
     with opened_browser() as opened:
         yield opened
-
-
-@pytest.fixture(scope="module")
-def shared(database_template: Template) -> Iterator[str]:
-    with database_template.clone() as address:
-        yield address
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.support.command import verbworker
 from tests.support.databases import execute, value
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, make_job, working
-from tests.support.mail import mailroom, make_message
+from tests.support.mail import make_message, open_inbox
 from tests.support.ports import LOOPBACK
 from tests.support.proxy import proxied
 from tests.support.site import KEYS, TENANT, Site, credentials, ended, parked, site
@@ -176,10 +176,10 @@ def test_a_console_without_the_application_says_so(tmp_path: Path, dsn: str) -> 
 @pytest.mark.req("EVT-14")
 def test_a_letter_is_redelivered_or_discarded_once(opened: Site, shared: str) -> None:
     async def bury(message_id: str) -> str:
-        async with mailroom(shared) as room:
-            await room.put(make_message(tenant_id=TENANT, message_id=message_id, message_name="nobody-takes-it"))
-            await room.message_delivery.drain()
-            found = await room.letters.list(TENANT)
+        async with open_inbox(shared) as setup:
+            await setup.put(make_message(tenant_id=TENANT, message_id=message_id, message_name="nobody-takes-it"))
+            await setup.message_delivery.drain()
+            found = await setup.letters.list(TENANT)
             return str(next(letter.letter_id for letter in found if letter.message_id == message_id))
 
     one, two = run_apart(bury("letter-1")), run_apart(bury("letter-2"))

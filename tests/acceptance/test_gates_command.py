@@ -81,7 +81,7 @@ async def test_the_second_decision_hears_who_decided_and_when(setup: GateSetup, 
 
 
 @pytest.mark.req("WAIT-02")
-async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(setup: GateSetup, reviewer: Reviewer) -> None:
+async def test_a_claimed_gate_is_decided_by_nobody_else(setup: GateSetup, reviewer: Reviewer) -> None:
     gate = await setup.parked()
     taken = reviewer.say("claim", str(gate.entry_id), "--by", "anna")
     refused = reviewer.say("decide", str(gate.entry_id), "approve", "--by", "bob")

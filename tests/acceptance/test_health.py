@@ -13,7 +13,7 @@ from verbworker.metrics import REGISTRY
 Address = tuple[str, int]
 
 
-class Told:
+class FixedProbes:
     """Probes that find what the test tells them."""
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Told:
 
 
 @pytest.fixture
-def probes() -> Told:
-    return Told()
+def probes() -> FixedProbes:
+    return FixedProbes()
 
 
 @pytest.fixture
-async def health(probes: Told) -> AsyncIterator[Address]:
+async def health(probes: FixedProbes) -> AsyncIterator[Address]:
     async with open_health("127.0.0.1", 0, probes, longest_s=0.2) as address:
         yield address
 
@@ -66,7 +66,7 @@ async def test_all_is_well(path: str, health: Address) -> None:
     assert (status, body[:10]) == ("HTTP/1.1 200 OK", b'{"ok":true')
 
 
-async def test_what_is_not_well_is_named(health: Address, probes: Told) -> None:
+async def test_what_is_not_well_is_named(health: Address, probes: FixedProbes) -> None:
     probes.readiness["gateway"] = "EngineUnavailable"
 
     status, body = await send(health, get("/ready"))
@@ -75,7 +75,7 @@ async def test_what_is_not_well_is_named(health: Address, probes: Told) -> None:
     assert body == b'{"ok":false,"checks":{"database":"ok","gateway":"EngineUnavailable"}}'
 
 
-async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(health: Address, probes: Told) -> None:
+async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(health: Address, probes: FixedProbes) -> None:
     probes.readiness["limits"] = Limited("search of incidents: refused by the engine")
 
     status, body = await send(health, get("/ready"))
@@ -86,13 +86,13 @@ async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(hea
     )
 
 
-async def test_a_process_that_is_not_ready_is_alive(health: Address, probes: Told) -> None:
+async def test_a_process_that_is_not_ready_is_alive(health: Address, probes: FixedProbes) -> None:
     probes.readiness["database"] = "StoreUnavailable"
 
     assert (await send(health, get("/live")))[0] == "HTTP/1.1 200 OK"
 
 
-async def test_a_loop_that_stands_still_is_not_alive(health: Address, probes: Told) -> None:
+async def test_a_loop_that_stands_still_is_not_alive(health: Address, probes: FixedProbes) -> None:
     probes.alive["loop"] = "last tick 60 s ago"
 
     assert (await send(health, get("/live")))[0] == "HTTP/1.1 503 Service Unavailable"
@@ -151,7 +151,7 @@ async def test_a_second_request_that_never_ends_is_cut_off_too(health: Address) 
     assert (first[:15], second) == (b"HTTP/1.1 200 OK", b"")
 
 
-async def test_probes_that_never_end_are_not_waited_for(health: Address, probes: Told) -> None:
+async def test_probes_that_never_end_are_not_waited_for(health: Address, probes: FixedProbes) -> None:
     probes.answer.clear()
 
     status, body = await send(health, get("/ready"))
@@ -159,7 +159,7 @@ async def test_probes_that_never_end_are_not_waited_for(health: Address, probes:
     assert (status, body) == ("HTTP/1.1 503 Service Unavailable", b'{"error":"no answer in time"}')
 
 
-async def test_more_callers_than_anybody_needs_are_turned_away(probes: Told) -> None:
+async def test_more_callers_than_anybody_needs_are_turned_away(probes: FixedProbes) -> None:
     probes.answer.clear()
     async with open_health("127.0.0.1", 0, probes, longest_s=60) as health, asyncio.TaskGroup() as callers:
         first = callers.create_task(send(health, get("/ready")))
@@ -172,7 +172,7 @@ async def test_more_callers_than_anybody_needs_are_turned_away(probes: Told) -> 
     assert first.result()[0] == "HTTP/1.1 200 OK"
 
 
-async def test_an_answer_under_way_is_given_although_the_server_closes(probes: Told) -> None:
+async def test_an_answer_under_way_is_given_although_the_server_closes(probes: FixedProbes) -> None:
     probes.answer.clear()
     async with asyncio.TaskGroup() as tasks, open_health("127.0.0.1", 0, probes, longest_s=60) as health:
         call = tasks.create_task(send(health, get("/ready")))
@@ -182,20 +182,20 @@ async def test_an_answer_under_way_is_given_although_the_server_closes(probes: T
     assert call.result()[0] == "HTTP/1.1 200 OK"
 
 
-async def answer_later(probes: Told) -> None:
+async def answer_later(probes: FixedProbes) -> None:
     """Answer when the server has had a turn to close."""
     for _ in range(10):
         await asyncio.sleep(0)
     probes.answer.set()
 
 
-async def test_a_failure_beside_the_server_is_raised_as_it_is(probes: Told) -> None:
+async def test_a_failure_beside_the_server_is_raised_as_it_is(probes: FixedProbes) -> None:
     with pytest.raises(KeyError, match="beside"):
         async with open_health("127.0.0.1", 0, probes):
             raise KeyError("beside")
 
 
-async def test_a_taken_port_is_one_sentence(health: Address, probes: Told) -> None:
+async def test_a_taken_port_is_one_sentence(health: Address, probes: FixedProbes) -> None:
     host, port = health
     with pytest.raises(CannotRun, match=f"cannot listen on {host} port {port}.*VERBWORKER_HTTP_PORT"):
         async with open_health(host, port, probes):

@@ -10,7 +10,7 @@ from tests.support.apart import run_apart
 from tests.support.command import Said, verbworker
 from tests.support.databases import execute, value
 from tests.support.ingress_process import ENGINE_ID
-from tests.support.mail import TENANT, deploy_model, mailroom, make_message
+from tests.support.mail import TENANT, deploy_model, make_message, open_inbox
 
 SETTINGS = {"VERBWORKER_ENGINE_ID": ENGINE_ID, "VERBWORKER_TENANT": TENANT}
 
@@ -54,10 +54,10 @@ def letter(dsn: str) -> str:
     """A letter that waits for a person."""
 
     async def write() -> str:
-        async with mailroom(dsn) as room:
-            await room.put(make_message(message_name="unheard-of"))
-            await room.message_delivery.drain()
-            return str((await room.letter()).letter_id)
+        async with open_inbox(dsn) as setup:
+            await setup.put(make_message(message_name="unheard-of"))
+            await setup.message_delivery.drain()
+            return str((await setup.letter()).letter_id)
 
     return run_apart(write())
 

@@ -44,7 +44,7 @@ async def test_a_verb_is_played_back_by_the_sentence_that_the_runbook_keeps(dsn:
     (answer,) = await talk(dsn, tmp_path, f"(shop.charge {BILL})", person=person)
 
     assert person.heard == ["You are about to: Charge 12 to Ann."]
-    assert answer.said[0] == "1 is done: Charge 12 to Ann"
+    assert answer.lines[0] == "1 is done: Charge 12 to Ann"
     assert await value(dsn, "SELECT sentence FROM verbworker.runbook_entry") == "Charge 12 to Ann"
 
 
@@ -67,14 +67,14 @@ async def test_what_is_missing_is_asked_for_until_it_fits(dsn: str, tmp_path: Pa
 async def test_cancel_leaves_and_nothing_was_done(dsn: str, tmp_path: Path, answers: list[str | None]) -> None:
     (answer,) = await talk(dsn, tmp_path, "(shop.charge)", person=Scripted(answers))
 
-    assert (answer.said, answer.code) == (["Nothing was done."], 1)
+    assert (answer.lines, answer.code) == (["Nothing was done."], 1)
     assert await value(dsn, "SELECT count(*) FROM verbworker.runbook_entry") == 0
 
 
 async def test_who_does_not_agree_has_done_nothing(dsn: str, tmp_path: Path) -> None:
     (answer,) = await talk(dsn, tmp_path, f"(shop.charge {BILL})", person=Scripted(agrees=False))
 
-    assert answer.said == ["Nothing was done."]
+    assert answer.lines == ["Nothing was done."]
     assert await value(dsn, "SELECT count(*) FROM verbworker.runbook_entry") == 0
 
 
@@ -83,9 +83,9 @@ async def test_a_verb_that_ends_badly_is_told_and_the_session_goes_on(dsn: str, 
         dsn, tmp_path, "(shop.refund :customer nobody :amount 1)", "events 1", "runbook"
     )
 
-    assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; for the reason: events 1"], 1)
-    assert "Failed" in events.said[-1]
-    assert listed.said == ["1  failed  Pay a bill back.  0 steps, failed"]
+    assert (failed.lines, failed.code) == (["1 ended as failed: Pay a bill back; for the reason: events 1"], 1)
+    assert "Failed" in events.lines[-1]
+    assert listed.lines == ["1  failed  Pay a bill back.  0 steps, failed"]
 
 
 async def test_the_words_of_the_repl_answer(dsn: str, tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ async def test_the_words_of_the_repl_answer(dsn: str, tmp_path: Path) -> None:
     answers = await talk(dsn, tmp_path, *asked)
 
     assert [answer.complaint for answer in answers] == [None] * len(asked)
-    assert answers[2].said[0] == "shop.refund: Pay a bill back."
-    assert answers[5].said == ["gates"]
+    assert answers[2].lines[0] == "shop.refund: Pay a bill back."
+    assert answers[5].lines == ["gates"]
     assert [answer.leaves for answer in answers] == [False] * 7 + [True]
 
 
@@ -150,7 +150,7 @@ async def test_nothing_that_is_typed_ends_a_session(dsn: str, tmp_path: Path) ->
     assert len(answers) == 301
     assert [sentence for sentence in told if "\n" in sentence or "a bug" in sentence] == []
     assert len(told) > 200
-    assert answers[-1].said
+    assert answers[-1].lines
 
 
 async def test_a_mistake_of_ours_ends_one_line(dsn: str, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_a_mistake_of_ours_ends_one_line(dsn: str, tmp_path: Path) -> None
     answer, after = await talk(dsn, tmp_path, f"(shop.charge {BILL})", "gates", person=person)
 
     assert (answer.complaint, answer.code) == ("a bug ended this (ZeroDivisionError); --debug shows where", 2)
-    assert after.said == ["Nothing waits for a person."]
+    assert after.lines == ["Nothing waits for a person."]
 
 
 @pytest.mark.req("WAIT-02", "EVT-12", "EVT-18")
@@ -191,14 +191,14 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.ended(entry_id)
             await watch.look()
 
-    assert listed.said == ["1  Open KYC case for Acme  Awaiting reviewer  takes approve | reject"]
+    assert listed.lines == ["1  Open KYC case for Acme  Awaiting reviewer  takes approve | reject"]
     assert (before, takes) == ("parked: 1  |  1: 5 of 7, awaiting reviewer", {"1": ("approve", "reject")})
     assert person.heard == [
         "What do you decide at review? (approve | reject)",
         "the decision must be one of approve, reject. What do you decide at review? (approve | reject)",
         "You are about to: decide approve at review of 1, Open KYC case for Acme.",
     ]
-    assert decided.said == ["ada decided approve at review of 1; it continues."]
+    assert decided.lines == ["ada decided approve at review of 1; it continues."]
     assert again.complaint is not None
     assert "is decided: ada said 'approve'" in again.complaint
     assert watch.line.startswith("parked: 0  |  1: ")

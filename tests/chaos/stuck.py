@@ -57,7 +57,7 @@ async def rest(
     timeout: float = 120.0,
     free: Callable[[tuple[object, ...]], Awaitable[bool]] | None = None,
 ) -> None:
-    """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `patience` s.
+    """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `timeout` s.
 
     Before it fails, `free` may free what the engine holds, and says whether it did.
     """

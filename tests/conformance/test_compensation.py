@@ -14,7 +14,7 @@ from tests.support.engines import Gateway
 from tests.support.models import guarded
 from tests.support.rig import Rig, opened
 from tests.support.start_router import asking, beside
-from tests.support.trip import DEEDS, PLACES, TABLE, Agency, trip_registry
+from tests.support.trip import EFFECTS, PLACES, TABLE, Agency, trip_registry
 from tests.support.undoing import RECORDS
 from verblint.names import COMPENSATE
 from verbworker.background.poll_loop import run_all
@@ -134,13 +134,13 @@ async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_o
 
     undone = [("Compensated", verb) for verb in ("cancel-car", "cancel-hotel", "cancel-flight")]
     assert await told(rig, entry_id) == [*STEPS, *undone]
-    assert [row["deed"] for row in await rig.database.fetch(DEEDS)] == [
+    assert [row["deed"] for row in await rig.database.fetch(EFFECTS)] == [
         "book-flight",
         "book-car",
         "cancel-car",
         "cancel-flight",
     ]
-    assert agency.effects("cancel-hotel") == 1
+    assert agency.count_effects("cancel-hotel") == 1
     (variables,) = [variables for key, variables in rig.engine.completions if key == job.key]
     envelope = json.loads(variables[PAYLOAD])
     assert variables["orch_booked"] == 0
@@ -207,6 +207,6 @@ async def test_a_compensate_job_the_broker_delivers_to_two_workers_undoes_each_s
 
     undone = [event for event in await told(rig, entry_id) if event[0] == "Compensated"]
     assert [verb for _, verb in undone] == ["cancel-car", "cancel-hotel", "cancel-flight"]
-    deeds = [row["deed"] for row in await rig.database.fetch(DEEDS)]
-    assert deeds == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
-    assert agency.effects("cancel-hotel") == 1
+    effects = [row["deed"] for row in await rig.database.fetch(EFFECTS)]
+    assert effects == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
+    assert agency.count_effects("cancel-hotel") == 1

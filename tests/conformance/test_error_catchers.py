@@ -4,20 +4,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.engines import ENGINES
+from tests.support.engines import ENGINES, MARKS
 from tests.support.error_models import ROWS, Row
 from tests.support.scenario import Play
 from tests.support.stages import Stage
 from verbworker.errors import EngineUnavailable
 
-_MARKS = {
-    "zeebe": (pytest.mark.zeebe,),
-    "zeebe-rest": (pytest.mark.zeebe,),
-    "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
-    "zeebe-8.9": (pytest.mark.versions,),
-}
 CASES = [
-    pytest.param(engine, row, marks=_MARKS.get(engine, ()), id=f"{engine}-{row.name}")
+    pytest.param(engine, row, marks=MARKS.get(engine, ()), id=f"{engine}-{row.name}")
     for engine in ENGINES
     for row in ROWS
     if engine.removesuffix("-rest") in row.on

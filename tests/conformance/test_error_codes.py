@@ -10,7 +10,7 @@ from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, t
 from tests.support.case_setup import COMPLETE, FIRED, Case, CaseSetup, case_setup
 from tests.support.engines import Gateway, RestPlace
 from tests.support.job_life import crash
-from tests.support.rig import IN_MEMORY, ToldInline
+from tests.support.rig import IN_MEMORY, RecordingInline
 from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
@@ -205,7 +205,7 @@ async def test_a_worker_that_died_before_it_told_the_engine_is_told_again_and_ru
     await crash(setup, job, Point.FAILED)
     assert setup.engine.failures == []
 
-    if isinstance(setup.engine, ToldInline):
+    if isinstance(setup.engine, RecordingInline):
         setup.engine.time_out(job.key)
     again = await setup.serve("book")
 

@@ -52,7 +52,7 @@ async def test_a_message_wait_parks_the_entry_and_says_what_for(setup: CaseSetup
 
 
 @pytest.mark.req("EVT-05", "EVT-14", "WAIT-06", "EVT-17")
-async def test_the_message_resumes_it_and_is_in_the_book(setup: CaseSetup) -> None:
+async def test_the_message_resumes_it_and_is_in_the_runbook(setup: CaseSetup) -> None:
     entry_id = await setup.start(models.waits_for, event=models.LETTER)
     await setup.serve("first", PARK)
 

@@ -124,7 +124,7 @@ def engine_at(gateway: Gateway, engine_id: str) -> ZeebeEngine | EmbeddedEngine:
 
 
 @asynccontextmanager
-async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
+async def open_messages(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
     """A deployed process and everything that brings messages to it."""
     message, job_type, process = unique("docs"), unique("kyc.check"), unique("waits")
     registry = make_registry(message=message, process=process)
@@ -140,7 +140,7 @@ async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) 
 
 @pytest.fixture
 async def post(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
-    async with post_office(dsn, gateway, unique) as post:
+    async with open_messages(dsn, gateway, unique) as post:
         yield post
 
 
@@ -282,7 +282,7 @@ async def test_messages_outlast_a_broker_that_is_killed(dsn: str, unique: Callab
     except Unavailable as reason:
         refuse(reason)
     try:
-        async with post_office(dsn, broker, unique) as post:
+        async with open_messages(dsn, broker, unique) as post:
             cases = [await post.begin(f"case-{number}") for number in range(3)]
             broker.kill()
             for number in range(3):

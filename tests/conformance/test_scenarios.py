@@ -7,22 +7,15 @@ from importlib import import_module
 import pytest
 
 import tests.conformance.scenarios as stories
-from tests.support.engines import ENGINES
+from tests.support.engines import ENGINES, MARKS
 from tests.support.scenario import SCENARIOS, Play, Scenario
 from tests.support.stages import Stage
 
 for module in pkgutil.iter_modules(stories.__path__):
     import_module(f"{stories.__name__}.{module.name}")
 
-# The newest engine belongs to every run, the one in between to the long form.
-_MARKS = {
-    "zeebe": (pytest.mark.zeebe,),
-    "zeebe-rest": (pytest.mark.zeebe,),
-    "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
-    "zeebe-8.9": (pytest.mark.versions,),
-}
 CASES = [
-    pytest.param(name, known, marks=_MARKS.get(name, ()), id=f"{name}-{known.name}")
+    pytest.param(name, known, marks=MARKS.get(name, ()), id=f"{name}-{known.name}")
     for name in ENGINES
     for known in SCENARIOS
     if not {name, name.removesuffix("-rest")} & set(known.without)

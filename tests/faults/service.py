@@ -14,7 +14,7 @@ from tests.support.children import Child, spawn
 
 _TICK = 0.1
 # A worker gives running verbs its grace; what takes this much longer does not end at all.
-_TERM_PATIENCE = 40.0
+_TERM_TIMEOUT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Service:
 
     def end_in_order(self) -> None:
         """End the process by SIGTERM at rest, and note it when it does not obey."""
-        code = self.stop(_TERM_PATIENCE)
+        code = self.stop(_TERM_TIMEOUT)
         if code not in (0, None):
             self._die(f"ended with {code} after the last SIGTERM")
 
@@ -123,8 +123,8 @@ class Service:
         return child.end(signal.SIGTERM, timeout)
 
     async def _look(self) -> None:
-        if self._expected == "term" and time.monotonic() - self._term_at > _TERM_PATIENCE:
-            self._die(f"did not end within {_TERM_PATIENCE:.0f} s of SIGTERM")
+        if self._expected == "term" and time.monotonic() - self._term_at > _TERM_TIMEOUT:
+            self._die(f"did not end within {_TERM_TIMEOUT:.0f} s of SIGTERM")
             self.signal(signal.SIGKILL)
         if not self._was_ready:
             with contextlib.suppress(OSError, TimeoutError, ValueError):

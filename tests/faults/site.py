@@ -48,7 +48,7 @@ _SETTINGS = {
     "VERBWORKER_ENGINE_ID": ENGINE_ID,
 }
 # A killed broker needs a minute to come back when the machine is busy, and may be killed again meanwhile.
-_REDEPLOY_PATIENCE = 300.0
+_REDEPLOY_TIMEOUT = 300.0
 # A process that began to start while something was away takes so long to notice on a busy machine.
 _AFTERWARDS = 20.0
 _ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ class Site:
         for model in folder.glob("*.bpmn"):
             named = re.sub(r'(<bpmn:process id="[^"]+" name="[^"]+)', rf"\1, {version}", model.read_text(), count=1)
             model.write_text(named)
-        give_up = time.monotonic() + _REDEPLOY_PATIENCE
+        give_up = time.monotonic() + _REDEPLOY_TIMEOUT
         while True:
             answer = await self.command("deploy", str(folder), "--app", APP, "--verbs", str(APP_FOLDER))
             if answer is not None and answer[0] == 0:

@@ -129,7 +129,7 @@ MUTANTS = {
         "instance left",
         "cancel, restored",
         4,
-        _replace(Instances, "lingering", wrong.finds_none),
+        _replace(Instances, "find_lingering", wrong.finds_none),
     ),
     "visits by their keys": _mutant(
         "a gate whose task got another key is another gate",

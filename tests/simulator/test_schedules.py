@@ -93,9 +93,9 @@ def test_every_service_of_a_worker_is_simulated_or_left_out_on_purpose() -> None
     simulated = {
         service.name for service in Boot(world.loop, world.entrance, database, database, engine, owner).services
     }
-    staff = build_services(
+    services = build_services(
         Settings(), REGISTRY, engine, pools, cast(Any, None), owner=owner, ring=None, tracer=UNTRACED
     )
-    hired = {service.name for service in staff.services}
+    real = {service.name for service in services.services}
 
-    assert {name for name in hired - simulated if not name.startswith("undo")} <= LEFT_OUT
+    assert {name for name in real - simulated if not name.startswith("undo")} <= LEFT_OUT

@@ -69,11 +69,11 @@ async def tells_before_commit(self: Any, transaction: Any, answer: object) -> Co
     return completed
 
 
-async def pops_after_commit(self: Any, entered: Any, claim: Claim, life: Any, policy: Any) -> Completed:
+async def pops_after_commit(self: Any, entered: Any, claim: Claim, running: Any, policy: Any) -> Completed:
     """The verb's writes first, the verdict in a commit of its own."""
     limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
     async with self._database.transaction() as connection:
-        answer = await self._verb_run.perform(entered, claim, life, limit, GuardedConnection(connection))
+        answer = await self._verb_run.perform(entered, claim, running, limit, GuardedConnection(connection))
     async with self._database.transaction() as connection:
         verdicts: Verdicts = self._verdicts
         return await verdicts.pop_in(connection, entered, claim, answer)

@@ -1,7 +1,9 @@
-"""Fixtures of this floor: a place with an instance, the frames of two rival workers, the embedded engine twice."""
+"""Fixtures of this floor: a place with an instance, the frames of two rival workers, the embedded engine twice,
+a recorded cluster.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from uuid import uuid4
 
@@ -9,6 +11,7 @@ import pytest
 
 from tests.support.embedded import embedded
 from tests.support.frames import ENGINE, Place, opened
+from tests.support.recorded_search import RecordedCluster, recorded_cluster
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.stores.jobs.frames import Frames
 
@@ -46,6 +49,13 @@ async def rival(place: Place) -> AsyncIterator[Frames]:
     """The frames as another worker writes them."""
     async for frames in _working(place):
         yield frames
+
+
+@pytest.fixture
+def cluster() -> Iterator[RecordedCluster]:
+    """A cluster that answers over REST as a recorded one did."""
+    with recorded_cluster() as cluster:
+        yield cluster
 
 
 async def _working(place: Place) -> AsyncIterator[Frames]:

@@ -1,7 +1,7 @@
 """A claim is answered with what the engine's task list says: as a real 8.9.17 answered, over real sockets."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.support.embedded_service import TENANT
 from tests.support.entries import StoredEntry
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
-from tests.support.recorded_search import NATIVE, RecordedCluster, recorded_cluster, recorded_item
+from tests.support.recorded_search import NATIVE, RecordedCluster, recorded_item
 from tests.support.rest_replay import Answer, problem
 from verbworker.app import settings as config
 from verbworker.background.poll_loop import running
@@ -29,12 +29,6 @@ from verbworker.work.gates.decide import GateRelay
 TASK = 2251799813685327  # the recorded native task
 WAIT = 20.0  # seconds; the machine may be slow
 ASSIGN = f"POST /v2/user-tasks/{TASK}/assignment"
-
-
-@pytest.fixture
-def cluster() -> Iterator[RecordedCluster]:
-    with recorded_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ async def test_what_was_done_is_undone_in_reverse_order(place: CompensationSetup
 
     assert state(known) is JobState.COMPLETED
     assert await place.undone() == BACKWARDS
-    assert await place.deeds() == DONE_AND_UNDONE
-    assert agency.effects("cancel-hotel") == 1
+    assert await place.effects() == DONE_AND_UNDONE
+    assert agency.count_effects("cancel-hotel") == 1
     assert set((await place.records()).values()) == {"undone"}
     assert known.variables["orch_booked"] == 0
     envelope = place.envelope(known.job.process_instance_key)
@@ -89,7 +89,7 @@ async def test_a_step_without_a_rollback_is_left_as_it_is(dsn: str, agency: Agen
         await place.undo()
 
         assert await place.undone() == ["trip.book-hotel"]
-        assert await place.deeds() == ["book-flight", "book-car"]
+        assert await place.effects() == ["book-flight", "book-car"]
 
 
 async def test_a_step_that_ended_with_a_business_no_is_not_undone(dsn: str, agency: Agency) -> None:
@@ -123,8 +123,8 @@ async def test_a_worker_that_dies_anywhere_on_the_way_undoes_nothing_twice(
 
     assert state(known) is JobState.COMPLETED
     assert await place.undone() == BACKWARDS
-    assert await place.deeds() == DONE_AND_UNDONE
-    assert agency.effects("cancel-hotel") == 1
+    assert await place.effects() == DONE_AND_UNDONE
+    assert agency.count_effects("cancel-hotel") == 1
 
 
 @pytest.mark.req("CMP-07")
@@ -139,8 +139,8 @@ async def test_a_compensate_job_that_comes_again_after_its_end_undoes_nothing(
     await place.undo()
 
     assert (known.completions, known.variables) == (2, told)
-    assert await place.deeds() == DONE_AND_UNDONE
-    assert agency.effects("cancel-hotel") == 1
+    assert await place.effects() == DONE_AND_UNDONE
+    assert agency.count_effects("cancel-hotel") == 1
 
 
 @pytest.mark.req("CMP-07")
@@ -157,8 +157,8 @@ async def test_two_workers_at_one_walk_undo_each_step_once(place: CompensationSe
         await place.undo()
 
     assert await place.undone() == BACKWARDS
-    assert await place.deeds() == DONE_AND_UNDONE
-    assert agency.effects("cancel-hotel") == 1
+    assert await place.effects() == DONE_AND_UNDONE
+    assert agency.count_effects("cancel-hotel") == 1
 
 
 @pytest.mark.req("CMP-07")
@@ -173,7 +173,7 @@ async def test_one_worker_with_two_deliveries_undoes_each_step_once(place: Compe
         place.engine.time_out(known.job.key)
         await place.undo()
 
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
 
 
 async def test_a_rival_waits_while_a_step_is_being_undone(place: CompensationSetup, agency: Agency) -> None:
@@ -192,7 +192,7 @@ async def test_a_rival_waits_while_a_step_is_being_undone(place: CompensationSet
     agency.may_go_on.set()
     await serving
     assert state(known) is JobState.COMPLETED
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
 
 
 @pytest.mark.parametrize("fault", ["lose_answer", "drop", "refuse"])
@@ -203,7 +203,7 @@ async def test_an_answer_the_engine_did_not_get_is_given_again(place: Compensati
     await place.undo()
 
     assert state(known) is JobState.COMPLETED
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
 
 
 @pytest.mark.req("X-38", "FAIL-02")
@@ -224,7 +224,7 @@ async def test_an_undo_that_fails_for_a_moment_is_tried_again_without_an_inciden
     assert state(known) is JobState.COMPLETED
     assert await place.undone() == BACKWARDS
     assert await place.events(Kind.INCIDENT_RAISED) == []
-    assert agency.effects("cancel-hotel") == 1
+    assert agency.count_effects("cancel-hotel") == 1
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ async def test_an_undo_that_cannot_be_done_stops_the_walk_for_a_person(
         "trip.book-hotel": "held",
         "trip.book-car": "undone",
     }
-    assert await place.deeds() == ["book-flight", "book-car", "cancel-car"]
+    assert await place.effects() == ["book-flight", "book-car", "cancel-car"]
     (raised,) = await place.events(Kind.INCIDENT_RAISED)
     assert (raised.detail["undoes"], raised.detail["verb"]) == ("trip.book-hotel", "trip.cancel-hotel")
     (parked,) = await place.events(Kind.PARKED)
@@ -273,7 +273,7 @@ async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(
         await place.record_of("trip.book-car"),
         "trip.cancel-car",
     )
-    assert (await place.worker.frames.waiting()).held == 1
+    assert (await place.worker.frames.count_waiting()).held == 1
 
 
 async def test_retries_that_run_out_stop_the_walk_too(place: CompensationSetup, agency: Agency) -> None:
@@ -302,7 +302,7 @@ async def test_an_incident_resolved_in_the_engine_goes_on_where_it_stopped(
 
     assert state(known) is JobState.COMPLETED
     assert await place.undone() == BACKWARDS
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
     assert len(await place.events(Kind.INCIDENT_RESOLVED)) == 1
 
 
@@ -318,7 +318,7 @@ async def test_a_released_frame_goes_on_where_it_stopped(place: CompensationSetu
     assert answer.done
     assert state(known) is JobState.COMPLETED
     assert await place.undone() == BACKWARDS
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
 
 
 async def test_a_delivery_from_before_the_incident_does_not_go_on(place: CompensationSetup, agency: Agency) -> None:
@@ -364,7 +364,7 @@ async def test_a_later_compensate_task_undoes_only_what_was_done_since(
 
     assert place.engine.has_ended(instance)
     assert await place.undone() == ["trip.book-flight", "trip.book-car"]
-    assert await place.deeds() == ["book-flight", "cancel-flight", "book-car", "cancel-car"]
+    assert await place.effects() == ["book-flight", "cancel-flight", "book-car", "cancel-car"]
 
 
 async def test_another_task_that_meets_a_held_undo_hears_of_it_and_does_not_run_it(
@@ -446,7 +446,7 @@ async def test_a_stopping_worker_gives_its_undo_back_and_spends_nothing(
     place.worker = place.boot()
     await place.undo()
     assert state(known) is JobState.COMPLETED
-    assert await place.deeds() == DONE_AND_UNDONE
+    assert await place.effects() == DONE_AND_UNDONE
 
 
 STATEMENTS = {
@@ -474,7 +474,7 @@ async def test_a_database_that_goes_away_on_the_way_costs_one_more_delivery(
         await place.undo()
         assert state(known) is JobState.COMPLETED
         assert await place.undone() == BACKWARDS
-        assert await place.deeds() == DONE_AND_UNDONE
+        assert await place.effects() == DONE_AND_UNDONE
 
 
 @pytest.mark.req("CMP-01")
@@ -485,7 +485,7 @@ async def test_a_whole_worker_serves_compensation_beside_its_verbs(dsn: str, age
             await place.engine.until(lambda: place.engine.has_ended(instance))
 
         assert await place.undone() == BACKWARDS
-        assert await place.deeds() == DONE_AND_UNDONE
+        assert await place.effects() == DONE_AND_UNDONE
 
 
 async def test_a_draining_worker_gives_back_what_it_is_undoing(dsn: str, agency: Agency) -> None:
@@ -516,7 +516,7 @@ async def test_a_draining_worker_keeps_what_it_is_undoing_until_it_is_done(dsn: 
         assert (len(leases), len(activations)) == (4, 2)
         assert known.state is JobState.COMPLETED
         assert await place.undone() == BACKWARDS
-        assert await place.deeds() == DONE_AND_UNDONE
+        assert await place.effects() == DONE_AND_UNDONE
 
 
 _LEASE = "SELECT lease_until FROM verbworker.job_frame WHERE state = 'started'"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.job_life import carried, crash, forked, started
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_registry
-from tests.support.rig import Rig, ToldEmbedded, opened
+from tests.support.rig import RecordingEmbedded, Rig, opened
 from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.protocol import SameDatabase
 from verbworker.errors import StoreUnavailable
@@ -53,7 +53,7 @@ def _dying(save: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[ob
 
 
 def test_the_engine_says_that_it_shares_the_verbs_database(dsn: str) -> None:
-    engine = ToldEmbedded(Database(dsn, size=1), engine_id="here")
+    engine = RecordingEmbedded(Database(dsn, size=1), engine_id="here")
 
     assert isinstance(engine, SameDatabase)
     assert engine.shares(Database(dsn, size=2))

@@ -78,7 +78,7 @@ def registry() -> Registry:
 
 
 @dataclass
-class Room:
+class WaitingCase:
     """A case that waits for a message, one job at a time."""
 
     database: Database
@@ -139,7 +139,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture(params=[LINE])
-async def room(database: Database, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+async def waiting(database: Database, request: pytest.FixtureRequest) -> AsyncIterator[WaitingCase]:
     engine, verbs = MemoryEngine("memory"), registry()
     engine.line("mail-case", [PARK, UNPARK, "mail.done"])
     await database.execute(
@@ -159,116 +159,118 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
         await callers.dispatcher.drain()
         (job,) = await engine.activate(Ask(PARK, "tests", 60_000, RESERVED), 1, 0)
         first = replace(job, element_id="wait")
-        room = Room(database, engine, bridge, listener_jobs, message_delivery, inbox, Runbook(database), first)
-        await room.park(first)
-        await room.send("one")
-        assert room.sent() == ["one"]
-        await room.unpark(first)
-        yield room
+        waiting = WaitingCase(
+            database, engine, bridge, listener_jobs, message_delivery, inbox, Runbook(database), first
+        )
+        await waiting.park(first)
+        await waiting.send("one")
+        assert waiting.sent() == ["one"]
+        await waiting.unpark(first)
+        yield waiting
 
 
-async def test_a_late_report_of_an_event_that_the_engine_lost_is_not_believed(room: Room) -> None:
-    again = await room.anew()
-    await room.park(again)
-    await room.message_delivery.tidy()
+async def test_a_late_report_of_an_event_that_the_engine_lost_is_not_believed(waiting: WaitingCase) -> None:
+    again = await waiting.anew()
+    await waiting.park(again)
+    await waiting.message_delivery.tidy()
     wait = again.element_instance_key
-    told = await room.take(UNPARK, room.first.process_instance_key)
+    told = await waiting.take(UNPARK, waiting.first.process_instance_key)
     late = replace(told, activated_ms=told.activated_ms - 60_000, element_instance_key=wait)
 
-    await room.listener_jobs.receive(replace(late, key=late.key + 1000), room.bridge.unpark)
-    before = await room.open_waits()
-    await room.listener_jobs.receive(late, room.bridge.unpark)
+    await waiting.listener_jobs.receive(replace(late, key=late.key + 1000), waiting.bridge.unpark)
+    before = await waiting.open_waits()
+    await waiting.listener_jobs.receive(late, waiting.bridge.unpark)
 
     assert before == [wait], "the worker was suspended, and the engine lost the job meanwhile"
-    assert await room.open_waits() == [], "the engine still has this one"
+    assert await waiting.open_waits() == [], "the engine still has this one"
 
 
-async def test_a_message_that_the_engine_forgot_is_sent_again_and_read_once(room: Room) -> None:
-    again = await room.anew()
-    await room.park(again)
-    await room.message_delivery.tidy()
-    sent = room.sent()
-    await room.send("two")
-    await room.unpark(again)
+async def test_a_message_that_the_engine_forgot_is_sent_again_and_read_once(waiting: WaitingCase) -> None:
+    again = await waiting.anew()
+    await waiting.park(again)
+    await waiting.message_delivery.tidy()
+    sent = waiting.sent()
+    await waiting.send("two")
+    await waiting.unpark(again)
 
     assert sent == ["one"]
-    assert await room.states() == {"one": "consumed", "two": "published"}
-    assert await room.open_waits() == []
+    assert await waiting.states() == {"one": "consumed", "two": "published"}
+    assert await waiting.open_waits() == []
 
 
-async def test_a_message_is_not_sent_again_once_its_wait_is_over(room: Room) -> None:
-    again = await room.anew()
-    await room.park(again)
-    await room.unpark(again)
-    await room.message_delivery.tidy()
+async def test_a_message_is_not_sent_again_once_its_wait_is_over(waiting: WaitingCase) -> None:
+    again = await waiting.anew()
+    await waiting.park(again)
+    await waiting.unpark(again)
+    await waiting.message_delivery.tidy()
 
-    assert room.sent() == []
-
-
-async def test_a_message_is_sent_again_until_the_engine_has_it(room: Room) -> None:
-    await room.park(await room.anew())
-    room.engine.drop("publish", 1)
-    await room.message_delivery.tidy()
-    sent = room.sent()
-    await room.database.execute("UPDATE verbworker.inbox_message SET resend_at = clock_timestamp()")
-    await room.message_delivery.tidy()
-    again = room.sent()
-    await room.message_delivery.tidy()
-
-    assert (sent, again, room.sent()) == ([], ["one"], [])
+    assert waiting.sent() == []
 
 
-async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(room: Room) -> None:
-    back = replace(await room.anew(), element_instance_key=room.first.element_instance_key)
-    await room.park(back)
-    waits = await room.open_waits()
-    await room.message_delivery.tidy()
-    sent = room.sent()
-    await room.unpark(back)
+async def test_a_message_is_sent_again_until_the_engine_has_it(waiting: WaitingCase) -> None:
+    await waiting.park(await waiting.anew())
+    waiting.engine.drop("publish", 1)
+    await waiting.message_delivery.tidy()
+    sent = waiting.sent()
+    await waiting.database.execute("UPDATE verbworker.inbox_message SET resend_at = clock_timestamp()")
+    await waiting.message_delivery.tidy()
+    again = waiting.sent()
+    await waiting.message_delivery.tidy()
+
+    assert (sent, again, waiting.sent()) == ([], ["one"], [])
+
+
+async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(waiting: WaitingCase) -> None:
+    back = replace(await waiting.anew(), element_instance_key=waiting.first.element_instance_key)
+    await waiting.park(back)
+    waits = await waiting.open_waits()
+    await waiting.message_delivery.tidy()
+    sent = waiting.sent()
+    await waiting.unpark(back)
 
     assert (waits, sent) == ([back.element_instance_key], ["one"])
-    assert await room.open_waits() == []
-    events = await room.runbook.events((await entries_of(room.database, TENANT))[0].entry_id)
+    assert await waiting.open_waits() == []
+    events = await waiting.runbook.events((await entries_of(waiting.database, TENANT))[0].entry_id)
     assert [event.kind for event in events][-2:] == [Kind.PARKED, Kind.RESUMED]
 
 
-async def test_a_late_delivery_of_a_listener_that_is_gone_sends_nothing(room: Room) -> None:
-    await room.park(room.first)
-    await room.message_delivery.tidy()
+async def test_a_late_delivery_of_a_listener_that_is_gone_sends_nothing(waiting: WaitingCase) -> None:
+    await waiting.park(waiting.first)
+    await waiting.message_delivery.tidy()
 
-    assert room.sent() == []
-    assert await room.open_waits() == []
+    assert waiting.sent() == []
+    assert await waiting.open_waits() == []
 
 
-@pytest.mark.parametrize("room", [LOOP], indirect=True)
-async def test_where_it_may_be_another_visit_the_next_message_is_read(room: Room) -> None:
-    again = await room.anew()
-    await room.park(again)
-    await room.message_delivery.tidy()
-    sent = room.sent()
-    await room.send("two")
-    await room.unpark(again)
+@pytest.mark.parametrize("waiting", [LOOP], indirect=True)
+async def test_where_it_may_be_another_visit_the_next_message_is_read(waiting: WaitingCase) -> None:
+    again = await waiting.anew()
+    await waiting.park(again)
+    await waiting.message_delivery.tidy()
+    sent = waiting.sent()
+    await waiting.send("two")
+    await waiting.unpark(again)
 
     assert sent == []
-    assert await room.states() == {"one": "consumed", "two": "consumed"}
+    assert await waiting.states() == {"one": "consumed", "two": "consumed"}
 
 
-async def test_a_wait_that_is_entered_once_is_the_same_whatever_a_branch_wrote_meanwhile(room: Room) -> None:
-    payload = str(room.first.variables[PAYLOAD]).replace('"7"', '"8"')
-    again = replace(await room.anew(), variables={**room.first.variables, PAYLOAD: payload})
-    await room.park(again)
-    await room.message_delivery.tidy()
-    sent = room.sent()
-    await room.unpark(again)
+async def test_a_wait_that_is_entered_once_is_the_same_whatever_a_branch_wrote_meanwhile(waiting: WaitingCase) -> None:
+    payload = str(waiting.first.variables[PAYLOAD]).replace('"7"', '"8"')
+    again = replace(await waiting.anew(), variables={**waiting.first.variables, PAYLOAD: payload})
+    await waiting.park(again)
+    await waiting.message_delivery.tidy()
+    sent = waiting.sent()
+    await waiting.unpark(again)
 
     assert sent == ["one"]
-    assert await room.states() == {"one": "consumed"}
+    assert await waiting.states() == {"one": "consumed"}
 
 
-async def test_an_open_wait_goes_on_under_the_key_that_the_engine_gave_it_anew(room: Room) -> None:
-    once, again = [replace(await room.anew(), element_id="pause") for _ in range(2)]
+async def test_an_open_wait_goes_on_under_the_key_that_the_engine_gave_it_anew(waiting: WaitingCase) -> None:
+    once, again = [replace(await waiting.anew(), element_id="pause") for _ in range(2)]
 
-    await room.park(once)
-    await room.park(again)
+    await waiting.park(once)
+    await waiting.park(again)
 
-    assert await room.open_waits() == [again.element_instance_key]
+    assert await waiting.open_waits() == [again.element_instance_key]

@@ -441,7 +441,7 @@ async def test_an_entry_at_several_gates_asks_which_one(setup: GateSetup) -> Non
 
 
 @pytest.mark.req("WAIT-01", "WAIT-02")
-async def test_a_second_person_is_told_who_has_a_gate_in_hand(setup: GateSetup) -> None:
+async def test_a_second_person_is_told_who_claimed_a_gate(setup: GateSetup) -> None:
     gate = await setup.parked()
     claimed = await setup.gates.claim(gate.token_id, "anna", TENANT)
     await setup.gates.claim(gate.entry_id, "anna", TENANT)

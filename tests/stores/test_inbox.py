@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, InboxSetup, mailroom, make_message, received
+from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, InboxSetup, make_message, open_inbox, received
 from verbworker.errors import RequestConflict
 from verbworker.runbook.event import Kind
 from verbworker.stores.messages.inbox import Receipt
@@ -15,112 +15,112 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @pytest.fixture
-async def room(dsn: str) -> AsyncIterator[InboxSetup]:
-    async with mailroom(dsn) as room:
-        yield room
+async def setup(dsn: str) -> AsyncIterator[InboxSetup]:
+    async with open_inbox(dsn) as setup:
+        yield setup
 
 
 @pytest.mark.req("ING-05", "ING-03")
-async def test_a_repetition_is_accepted_again_and_kept_once(room: InboxSetup) -> None:
-    first, second = await room.put(), await room.put()
+async def test_a_repetition_is_accepted_again_and_kept_once(setup: InboxSetup) -> None:
+    first, second = await setup.put(), await setup.put()
 
     assert (first, second) == (Receipt(is_new=True, state="received"), Receipt(is_new=False, state="received"))
 
 
-async def test_the_same_id_with_another_body_is_refused(room: InboxSetup) -> None:
-    await room.put()
+async def test_the_same_id_with_another_body_is_refused(setup: InboxSetup) -> None:
+    await setup.put()
 
     with pytest.raises(RequestConflict, match="'m-1' was used before for another message, at 20"):
-        await room.put(make_message(payload={"pages": 4}))
+        await setup.put(make_message(payload={"pages": 4}))
 
 
-async def test_two_tenants_may_use_the_same_id(room: InboxSetup) -> None:
-    await room.put()
+async def test_two_tenants_may_use_the_same_id(setup: InboxSetup) -> None:
+    await setup.put()
 
-    assert (await room.put(make_message(tenant_id="other"))).is_new
+    assert (await setup.put(make_message(tenant_id="other"))).is_new
 
 
-async def test_of_many_duplicates_at_once_one_is_kept_and_all_are_accepted(room: InboxSetup) -> None:
-    receipts = await asyncio.gather(*(room.put() for _ in range(20)))
+async def test_of_many_duplicates_at_once_one_is_kept_and_all_are_accepted(setup: InboxSetup) -> None:
+    receipts = await asyncio.gather(*(setup.put() for _ in range(20)))
 
     assert sorted(receipt.is_new for receipt in receipts) == [False] * 19 + [True]
 
 
-async def test_of_two_bodies_at_once_under_one_id_one_is_refused(room: InboxSetup) -> None:
+async def test_of_two_bodies_at_once_under_one_id_one_is_refused(setup: InboxSetup) -> None:
     bodies = [make_message(payload={"pages": pages}) for pages in range(8)]
-    answers = await asyncio.gather(*(room.put(body) for body in bodies), return_exceptions=True)
+    answers = await asyncio.gather(*(setup.put(body) for body in bodies), return_exceptions=True)
 
     assert sum(isinstance(answer, RequestConflict) for answer in answers) == 7
 
 
 @pytest.mark.req("X-12")
-async def test_a_message_that_was_read_is_never_taken_in_again(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put()
-    await room.message_delivery.drain()
-    await room.consume(case)
+async def test_a_message_that_was_read_is_never_taken_in_again(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    await setup.message_delivery.drain()
+    await setup.consume(case)
 
-    assert await room.put() == Receipt(is_new=False, state="consumed")
+    assert await setup.put() == Receipt(is_new=False, state="consumed")
 
 
-async def test_a_claimed_message_is_nobody_elses(room: InboxSetup) -> None:
-    await room.put()
-    mine, theirs = await room.claim(), await room.beside().claim(16, claim_for=MINUTE)
+async def test_a_claimed_message_is_nobody_elses(setup: InboxSetup) -> None:
+    await setup.put()
+    mine, theirs = await setup.claim(), await setup.beside().claim(16, claim_for=MINUTE)
 
     assert ([one.message_id for one in mine], theirs) == (["m-1"], [])
 
 
-async def test_whoever_dies_with_a_message_loses_it(room: InboxSetup) -> None:
-    await room.put()
-    await room.claim()
-    await room.hurry()
-    (again,) = await room.beside().claim(16, claim_for=MINUTE)
+async def test_whoever_dies_with_a_message_loses_it(setup: InboxSetup) -> None:
+    await setup.put()
+    await setup.claim()
+    await setup.hurry()
+    (again,) = await setup.beside().claim(16, claim_for=MINUTE)
 
     assert (again.message_id, again.attempts) == ("m-1", 2)
 
 
-async def test_who_lost_a_claim_writes_nothing_more(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put()
-    (lost,) = await room.claim()
-    await room.hurry()
-    await room.beside().claim(16, claim_for=MINUTE)
+async def test_who_lost_a_claim_writes_nothing_more(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    (lost,) = await setup.claim()
+    await setup.hurry()
+    await setup.beside().claim(16, claim_for=MINUTE)
 
-    assert not await room.inbox.aim(lost, case.instance_uid)
-    assert not await room.inbox.record_send(lost)
+    assert not await setup.inbox.aim(lost, case.instance_uid)
+    assert not await setup.inbox.record_send(lost)
 
 
-async def test_many_workers_share_the_messages_and_none_is_taken_twice(room: InboxSetup) -> None:
+async def test_many_workers_share_the_messages_and_none_is_taken_twice(setup: InboxSetup) -> None:
     for number in range(40):
-        await room.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
-    taken = await asyncio.gather(*(room.beside().claim(16, claim_for=MINUTE) for _ in range(6)))
+        await setup.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
+    taken = await asyncio.gather(*(setup.beside().claim(16, claim_for=MINUTE) for _ in range(6)))
     ids = [one.message_id for some in taken for one in some]
 
     assert sorted(ids) == sorted(f"m-{number}" for number in range(40))
 
 
-async def test_of_one_key_only_the_oldest_is_due(room: InboxSetup) -> None:
-    await room.put()
-    await room.put(make_message(message_id="m-2"))
-    await room.put(make_message(message_id="m-3", correlation_key="case-2"))
+async def test_of_one_key_only_the_oldest_is_due(setup: InboxSetup) -> None:
+    await setup.put()
+    await setup.put(make_message(message_id="m-2"))
+    await setup.put(make_message(message_id="m-3", correlation_key="case-2"))
 
-    assert sorted(one.message_id for one in await room.claim()) == ["m-1", "m-3"]
+    assert sorted(one.message_id for one in await setup.claim()) == ["m-1", "m-3"]
 
 
-async def test_another_engines_messages_are_left_alone(room: InboxSetup) -> None:
-    await room.put()
-    await room.database.execute("UPDATE verbworker.inbox_message SET engine_id = 'elsewhere'")
+async def test_another_engines_messages_are_left_alone(setup: InboxSetup) -> None:
+    await setup.put()
+    await setup.database.execute("UPDATE verbworker.inbox_message SET engine_id = 'elsewhere'")
 
-    assert await room.claim() == []
+    assert await setup.claim() == []
 
 
 @pytest.mark.req("EVT-14", "ING-10", "MSG-09")
-async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put(make_message(causation_id="m-0", traceparent=TRACE))
-    await room.message_delivery.drain()
-    await room.consume(case)
-    (detail,) = await room.told(case, Kind.MESSAGE_RECEIVED)
+async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put(make_message(causation_id="m-0", traceparent=TRACE))
+    await setup.message_delivery.drain()
+    await setup.consume(case)
+    (detail,) = await setup.told(case, Kind.MESSAGE_RECEIVED)
 
     assert {name: detail[name] for name in ("message_name", "message_id", "causation_id", "traceparent")} == {
         "message_name": DOCS,
@@ -132,117 +132,117 @@ async def test_a_read_message_is_told_to_its_entry_once_and_without_its_payload(
 
 
 @pytest.mark.req("ING-09")
-async def test_the_next_verb_finds_what_was_sent(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put(make_message(payload={"pages": [1, {"scan": None}], "ratio": 0.5}))
-    await room.message_delivery.drain()
-    await room.consume(case)
-    (message,) = await received(room.database, case.instance_uid)
+async def test_the_next_verb_finds_what_was_sent(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put(make_message(payload={"pages": [1, {"scan": None}], "ratio": 0.5}))
+    await setup.message_delivery.drain()
+    await setup.consume(case)
+    (message,) = await received(setup.database, case.instance_uid)
 
     assert (message.name, message.message_id) == (DOCS, "m-1")
     assert message.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
 
 
-async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put()
-    await room.message_delivery.drain()
+async def test_what_nobody_has_read_is_not_shown_to_a_verb(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    await setup.message_delivery.drain()
 
-    assert await received(room.database, case.instance_uid) == []
+    assert await received(setup.database, case.instance_uid) == []
 
 
 @pytest.mark.req("ING-05")
-async def test_sequential_waits_read_sequential_messages(room: InboxSetup) -> None:
-    case = await room.case()
+async def test_sequential_waits_read_sequential_messages(setup: InboxSetup) -> None:
+    case = await setup.case()
     for number in (1, 2, 3):
-        await room.put(make_message(message_id=f"m-{number}", payload={"n": number}))
-    while await room.message_delivery.drain():
+        await setup.put(make_message(message_id=f"m-{number}", payload={"n": number}))
+    while await setup.message_delivery.drain():
         pass
-    read = [await room.consume(case) for _ in range(4)]
+    read = [await setup.consume(case) for _ in range(4)]
 
     assert [None if one is None else one.payload for one in read] == [{"n": 1}, {"n": 2}, {"n": 3}, None]
-    assert [one.message_id for one in await received(room.database, case.instance_uid)] == ["m-1", "m-2", "m-3"]
+    assert [one.message_id for one in await received(setup.database, case.instance_uid)] == ["m-1", "m-2", "m-3"]
 
 
-async def test_two_waits_that_end_at_once_read_two_messages(room: InboxSetup) -> None:
-    case = await room.case()
+async def test_two_waits_that_end_at_once_read_two_messages(setup: InboxSetup) -> None:
+    case = await setup.case()
     for number in (1, 2):
-        await room.put(make_message(message_id=f"m-{number}"))
-    while await room.message_delivery.drain():
+        await setup.put(make_message(message_id=f"m-{number}"))
+    while await setup.message_delivery.drain():
         pass
-    read = await asyncio.gather(*(room.consume(case) for _ in range(3)))
+    read = await asyncio.gather(*(setup.consume(case) for _ in range(3)))
 
     assert sorted(one.message_id for one in read if one is not None) == ["m-1", "m-2"]
 
 
-async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put()
-    (claimed,) = await room.claim()
-    await room.inbox.aim(claimed, case.instance_uid)
-    read = await room.consume(case)
+async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    (claimed,) = await setup.claim()
+    await setup.inbox.aim(claimed, case.instance_uid)
+    read = await setup.consume(case)
 
     assert read is not None
-    assert not await room.inbox.record_send(claimed)
-    assert await room.state() == "consumed"
+    assert not await setup.inbox.record_send(claimed)
+    assert await setup.state() == "consumed"
 
 
-async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that_was_not(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put(make_message(message_id="m-2"))
-    (second,) = await room.claim()
-    await room.inbox.aim(second, case.instance_uid)
-    await room.inbox.record_send(second)
-    await room.put()
-    await room.database.execute(
+async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that_was_not(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put(make_message(message_id="m-2"))
+    (second,) = await setup.claim()
+    await setup.inbox.aim(second, case.instance_uid)
+    await setup.inbox.record_send(second)
+    await setup.put()
+    await setup.database.execute(
         "UPDATE verbworker.inbox_message SET queued_at = queued_at - interval '1 second' WHERE message_id = 'm-1'"
     )
-    (first,) = await room.claim()
-    await room.inbox.aim(first, case.instance_uid)
-    read = await room.consume(case)
+    (first,) = await setup.claim()
+    await setup.inbox.aim(first, case.instance_uid)
+    read = await setup.consume(case)
 
     assert read is not None
-    assert (read.message_id, await room.state("m-1")) == ("m-2", "received")
+    assert (read.message_id, await setup.state("m-1")) == ("m-2", "received")
 
 
-async def test_a_message_of_another_case_name_or_key_is_not_read(room: InboxSetup) -> None:
-    case, other = await room.case(), await room.case("case-2")
-    await room.put()
-    await room.message_delivery.drain()
+async def test_a_message_of_another_case_name_or_key_is_not_read(setup: InboxSetup) -> None:
+    case, other = await setup.case(), await setup.case("case-2")
+    await setup.put()
+    await setup.message_delivery.drain()
 
-    assert await room.consume(other) is None
-    assert await room.consume(case, "case-2") is None
+    assert await setup.consume(other) is None
+    assert await setup.consume(case, "case-2") is None
 
 
-async def consume_and_break(room: InboxSetup, case: Case) -> None:
-    async with room.database.transaction() as connection:
-        await room.inbox.consume_in(connection, case.instance_uid, DOCS, "case-1")
+async def consume_and_break(setup: InboxSetup, case: Case) -> None:
+    async with setup.database.transaction() as connection:
+        await setup.inbox.consume_in(connection, case.instance_uid, DOCS, "case-1")
         raise KeyError
 
 
-async def test_consuming_is_undone_with_the_transaction_around_it(room: InboxSetup) -> None:
-    case = await room.case()
-    await room.put()
-    await room.message_delivery.drain()
+async def test_consuming_is_undone_with_the_transaction_around_it(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    await setup.message_delivery.drain()
     with pytest.raises(KeyError):
-        await consume_and_break(room, case)
+        await consume_and_break(setup, case)
 
-    assert await room.state() == "published"
-    assert await room.told(case, Kind.MESSAGE_RECEIVED) == []
+    assert await setup.state() == "published"
+    assert await setup.told(case, Kind.MESSAGE_RECEIVED) == []
 
 
-async def test_the_backlog_counts_what_waits(room: InboxSetup) -> None:
-    assert await room.inbox.backlog() == (0, 0.0)
-    await room.put()
-    waiting, oldest = await room.inbox.backlog()
+async def test_the_backlog_counts_what_waits(setup: InboxSetup) -> None:
+    assert await setup.inbox.backlog() == (0, 0.0)
+    await setup.put()
+    waiting, oldest = await setup.inbox.backlog()
 
     assert waiting == 1
     assert oldest > 0
 
 
-async def test_a_message_in_the_hands_of_its_taker_is_not_due_for_others(room: InboxSetup) -> None:
-    await room.inbox.receive(make_message(), sent_by="tests", ttl=HOUR, keep_for=timedelta(minutes=5))
+async def test_a_message_in_the_hands_of_its_taker_is_not_due_for_others(setup: InboxSetup) -> None:
+    await setup.inbox.receive(make_message(), sent_by="tests", ttl=HOUR, keep_for=timedelta(minutes=5))
 
-    assert await room.claim() == []
-    assert await room.beside().seize(TENANT, "m-1", claim_for=MINUTE) is None
-    assert await room.inbox.seize(TENANT, "m-1", claim_for=MINUTE) is not None
+    assert await setup.claim() == []
+    assert await setup.beside().seize(TENANT, "m-1", claim_for=MINUTE) is None
+    assert await setup.inbox.seize(TENANT, "m-1", claim_for=MINUTE) is not None

@@ -1,4 +1,4 @@
-"""The heart on real frames: which lives it keeps, and what must not keep it from beating."""
+"""Leases on real frames: which jobs keep theirs, and what must not delay the renewal."""
 
 import asyncio
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ _TIMEOUT = 30.0
 _SHORT = timedelta(milliseconds=300)
 
 
-class PatientEngine(MemoryEngine):
+class SlowEngine(MemoryEngine):
     """An engine that lets every job go on."""
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
@@ -37,7 +37,7 @@ def _begin(stack: ExitStack, leases: Leases, place: Place, claim: Claim) -> Runn
 @pytest.mark.req("FAIL-11")
 async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended(place: Place) -> None:
     async with working(place.database) as frames:
-        leases = Leases(frames, PatientEngine(ENGINE), engine_timeout_ms=60_000)
+        leases = Leases(frames, SlowEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as first_run, ExitStack() as second_run:
             first = _begin(first_run, leases, place, await claimed(frames, place.delivery(at=1)))
             await place.expire()

@@ -1,6 +1,6 @@
 """Incidents of plain processes, which have no entry: on the recorded 8.9.17 and on the embedded engine."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,7 +10,7 @@ import pytest
 from tests.support.drawing import Drawing
 from tests.support.engine_cases import find_no_way, take, throw_uncaught, without_a_way
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, working
-from tests.support.recorded_search import CONDITION, NO_RETRIES, RecordedCluster, recorded_cluster, recorded_item
+from tests.support.recorded_search import CONDITION, NO_RETRIES, RecordedCluster, recorded_item
 from verbworker.app import settings as config
 from verbworker.client.client import Client
 from verbworker.client.incident_records import IncidentRecord
@@ -33,12 +33,6 @@ INSERT INTO verbworker.process_deployment (
   engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven, woven_sha256, deployed_by)
 VALUES ($1, $2, $3, 1, $4, 'r', sha256(''), '', sha256(''), 'tests')
 """
-
-
-@pytest.fixture
-def cluster() -> Iterator[RecordedCluster]:
-    with recorded_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

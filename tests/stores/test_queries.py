@@ -12,7 +12,7 @@ import verbworker
 from tests.support.databases import plain
 from verbworker.stores import sql
 
-ROOM = Path(verbworker.__file__).parent
+PACKAGE = Path(verbworker.__file__).parent
 STATEMENT = re.compile(
     r"^\s*(WITH\s+\w+\s+AS\b|SELECT\s.*(\bFROM\b|\(|\d)|INSERT\s+INTO\s|UPDATE\s+\S+\s+(AS\s+\S+\s+)?SET\b|DELETE\s+FROM\s)",
     re.IGNORECASE | re.DOTALL,
@@ -24,7 +24,7 @@ NAMED = [(store, name) for store in sql.stores() for name in sql.queries(store)]
 
 def modules(store: str) -> list[Path]:
     """The modules a file of queries belongs to: a store, or the room for users' tests."""
-    places = (*(ROOM / "stores").rglob(f"{store}.py"), *(ROOM / store).glob("*.py"))
+    places = (*(PACKAGE / "stores").rglob(f"{store}.py"), *(PACKAGE / store).glob("*.py"))
     return [place for place in places if place.is_file()]
 
 
@@ -97,8 +97,8 @@ def has_sql(text: str) -> bool:
 
 def test_no_module_holds_sql() -> None:
     found = [
-        f"{path.relative_to(ROOM)}:{line}: {text[:60]}"
-        for path in sorted(ROOM.rglob("*.py"))
+        f"{path.relative_to(PACKAGE)}:{line}: {text[:60]}"
+        for path in sorted(PACKAGE.rglob("*.py"))
         for line, text in strings(path.read_text())
         if has_sql(text)
     ]

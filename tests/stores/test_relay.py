@@ -10,7 +10,7 @@ from verbworker.testing.memory import MemoryEngine
 from verbworker.work.jobs.verdicts import JobResults, Relay
 
 
-class Told(MemoryEngine):
+class RecordingEngine(MemoryEngine):
     """An engine that keeps which jobs it was told to complete."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Told(MemoryEngine):
 
 @pytest.mark.req("EVO-02")
 async def test_a_note_that_cannot_be_written_stops_no_verdict(place: Place) -> None:
-    engine = Told()
+    engine = RecordingEngine()
     async with working(place.database) as frames:
         await frames.pop_completed(place.verdict(await claimed(frames, place.delivery())))
         await place.database.execute("DROP TABLE verbworker.frame_event CASCADE")

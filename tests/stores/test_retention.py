@@ -212,7 +212,7 @@ async def test_what_a_dry_look_counts_is_what_goes(past: Past) -> None:
     exported = Exported()
     await past.case(ended=days(400))
     kept = retention(past.database, exported, keep_entries=days(365))
-    counted = {one.rule.kind: one.due.rows for one in await kept.standing(most=1000)}
+    counted = {one.rule.kind: one.due.rows for one in await kept.read_states(most=1000)}
 
     await drop_all(kept)
 
@@ -220,7 +220,7 @@ async def test_what_a_dry_look_counts_is_what_goes(past: Past) -> None:
     assert {kind for kind, rows in counted.items() if rows} == {
         *("archived_frame", "dead_letter", "inbox_message", "payload", "runbook_entry")
     }
-    assert [one.due.rows for one in await kept.standing(most=1000)] == [0] * len(RULES)
+    assert [one.due.rows for one in await kept.read_states(most=1000)] == [0] * len(RULES)
 
 
 async def test_frames_that_never_came_to_an_end_go_with_the_payload(past: Past) -> None:

@@ -366,7 +366,7 @@ async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(stored: S
 
     assert await stored.kinds() == ["DurableTaskStarted", "Cancelled"]
     assert await stored.runbook.waits(stored.entry_id) == []
-    assert (await frames.waiting()).held == 0
+    assert (await frames.count_waiting()).held == 0
 
 
 async def test_a_frame_of_a_twin_tells_nothing(stored: StoredEntry, frames: Frames) -> None:

@@ -1,6 +1,6 @@
 """The reconciler by search, on what a real 8.9.17 answered, over real sockets."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,6 @@ from tests.support.recorded_search import (
     UNHANDLED,
     WORK,
     RecordedCluster,
-    recorded_cluster,
     recorded_item,
 )
 from tests.support.rest_replay import problem
@@ -73,12 +72,6 @@ class RecordedEngine(ZeebeEngine):
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         self.extended.append((job_key, timeout_ms))
-
-
-@pytest.fixture
-def cluster() -> Iterator[RecordedCluster]:
-    with recorded_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -358,8 +358,8 @@ async def test_a_case_whose_worker_died_while_undoing_is_undone_elsewhere(dsn: s
             await around.serve(place.worker.compensation, await place.take(COMPENSATE))
 
         assert (before, known.state) == ([], JobState.COMPLETED)
-        assert await place.deeds() == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
-        assert agency.effects("cancel-hotel") == 1
+        assert await place.effects() == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
+        assert agency.count_effects("cancel-hotel") == 1
         assert await rows(place.database) == []
 
 
@@ -389,7 +389,7 @@ async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_r
 
         assert waiting == (JobState.ACTIVATED, [])
         assert known.state is JobState.COMPLETED
-        assert agency.effects("cancel-hotel") == 1
+        assert agency.count_effects("cancel-hotel") == 1
 
 
 async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(

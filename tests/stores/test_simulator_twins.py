@@ -4,7 +4,7 @@ import os
 from random import Random
 
 from tests.simulator import operations as operations
-from tests.simulator.hands import Hands
+from tests.simulator.driver import Driver
 from tests.simulator.twins import Twins, uncovered
 
 ROUNDS = int(os.environ.get("VERBWORKER_TWIN_ROUNDS", "25"))
@@ -20,9 +20,9 @@ async def test_the_simulated_store_answers_as_postgres_does(dsn: str) -> None:
             if seed >= ROUNDS and not uncovered(twins.called):
                 break
             await twins.renew()
-            hands = Hands(twins, Random(seed))
+            driver = Driver(twins, Random(seed))
             for _ in range(STEPS):
-                await hands.act()
+                await driver.act()
             await twins.compare_tables()
     finally:
         await twins.close()

@@ -545,7 +545,7 @@ async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: Compen
     await sweep.sweep()
     await reconcile(sweep, place.database)
 
-    waiting = await place.worker.frames.waiting()
+    waiting = await place.worker.frames.count_waiting()
 
     assert (waiting.held, waiting.unacknowledged) == (0, 0)
     assert await sweeper(place.database, place.engine).sweep() == 0

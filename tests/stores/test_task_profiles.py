@@ -1,4 +1,4 @@
-"""The book of terms: what was kept is found again, and visits to a step are counted once each."""
+"""The store of task profiles: what was kept is found again, and visits to a step are counted once each."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -14,19 +14,13 @@ import pytest
 from tests.support.children import Child, close_log, fresh_log, spawn
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
-from tests.support.recorded_search import RecordedCluster, recorded_cluster
+from tests.support.recorded_search import RecordedCluster
 from tests.support.rest_replay import Answer
 from tests.support.search_process import name_header, searches, searching
 from verbworker.stores.database import Database
 from verbworker.stores.upkeep_turns import UpkeepTurns
 
 EVERY, HOLD = 1.0, 3.0  # seconds; the machine may be slow, so nothing below counts on less
-
-
-@pytest.fixture
-def cluster() -> Iterator[RecordedCluster]:
-    with recorded_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -45,10 +45,10 @@ async def _unspeakable(db: Db) -> None:
     await db.execute("INSERT INTO ledger (idempotency_key) VALUES ($1)", "\ud800")
 
 
-def doing(deed: Callable[[Db], Awaitable[None]], runs: list[int], **options: Any) -> Any:
+def doing(mistake: Callable[[Db], Awaitable[None]], runs: list[int], **options: Any) -> Any:
     async def work(account: Account, call: Call) -> Account:
         runs.append(call.epoch)
-        await deed(call.db)
+        await mistake(call.db)
         return account
 
     return one_verb(work, mode="transactional", policy=quick(), **options)
@@ -64,11 +64,11 @@ async def outcome(worker: LooplessWorker) -> list[Any]:
 
 @pytest.mark.req("FAIL-12")
 @pytest.mark.parametrize(
-    "deed", [_wrong_type, _wrong_count, _two_at_once, _too_slow, _not_unique, _no_such_table, _unspeakable]
+    "mistake", [_wrong_type, _wrong_count, _two_at_once, _too_slow, _not_unique, _no_such_table, _unspeakable]
 )
-async def test_a_verbs_own_mistake_runs_once_and_costs_a_retry(dsn: str, deed: Any) -> None:
+async def test_a_verbs_own_mistake_runs_once_and_costs_a_retry(dsn: str, mistake: Any) -> None:
     runs: list[int] = []
-    async with opened(dsn, doing(deed, runs)) as worker:
+    async with opened(dsn, doing(mistake, runs)) as worker:
         assert await outcome(worker) == ["failed", 2, 0]
         assert runs == [1]
 

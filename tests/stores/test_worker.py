@@ -133,7 +133,7 @@ CREATE TRIGGER cut BEFORE INSERT ON verbworker.worker_boot FOR EACH ROW EXECUTE 
 """
 
 
-class Stage:
+class BlockingVerb:
     """Where verbs stand still until the test lets them go on."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Stage:
 
     def external(self, **options: Any) -> Registry:
         async def send(account: Account) -> Account:
-            await self._stand()
+            await self._block()
             return account.model_copy(update={"sent": True})
 
         return one_verb(send, **options)
@@ -151,28 +151,28 @@ class Stage:
     def transactional(self, **options: Any) -> Registry:
         async def book(account: Account, call: Call) -> Account:
             await call.db.execute("INSERT INTO ledger (epoch) VALUES ($1)", call.epoch)
-            await self._stand()
+            await self._block()
             return account.model_copy(update={"note": "booked"})
 
         return one_verb(book, mode="transactional", **options)
 
-    async def _stand(self) -> None:
+    async def _block(self) -> None:
         self.calls += 1
         self.reached.release()
         await self.may_go_on.wait()
 
 
-def open_stage() -> Stage:
-    stage = Stage()
-    stage.may_go_on.set()
-    return stage
+def make_unblocked() -> BlockingVerb:
+    verb = BlockingVerb()
+    verb.may_go_on.set()
+    return verb
 
 
 # ---- at work -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_worker_whose_first_word_to_the_database_is_cut_off_says_it_again(dsn: str) -> None:
-    async with on_shift(dsn, open_stage().external()) as shift:
+    async with on_shift(dsn, make_unblocked().external()) as shift:
         await shift.database.execute(CUT_THE_FIRST_BOOT)
         async with working(shift):
             (key,) = await shift.start()
@@ -185,8 +185,8 @@ async def test_a_worker_whose_first_word_to_the_database_is_cut_off_says_it_agai
 @pytest.mark.req("JOB-04", "JOB-15")
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_every_job_is_worked_off_and_acknowledged(dsn: str, streaming: bool) -> None:
-    stage = open_stage()
-    async with on_shift(dsn, stage.external(concurrency=3), streaming=streaming) as shift:
+    verb = make_unblocked()
+    async with on_shift(dsn, verb.external(concurrency=3), streaming=streaming) as shift:
         early = await shift.start(10)
         async with working(shift):
             late = await shift.start(10)
@@ -195,28 +195,28 @@ async def test_every_job_is_worked_off_and_acknowledged(dsn: str, streaming: boo
             "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
         )
 
-        assert (stage.calls, unacknowledged[0]) == (20, 0)
+        assert (verb.calls, unacknowledged[0]) == (20, 0)
 
 
 async def test_no_more_verbs_run_at_once_than_their_author_allows(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.external(concurrency=3)) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.external(concurrency=3)) as shift:
         keys = await shift.start(7)
         async with working(shift):
             for _ in range(3):
-                await stage.reached.acquire()
-            at_once = (stage.calls, shift.worker.in_flight)
-            stage.may_go_on.set()
+                await verb.reached.acquire()
+            at_once = (verb.calls, shift.worker.in_flight)
+            verb.may_go_on.set()
             await shift.settled(*keys)
 
         assert at_once == (3, 3)
-        assert stage.calls == 7
+        assert verb.calls == 7
 
 
 @pytest.mark.req("ADP-04")
 async def test_a_gateway_that_is_away_for_a_while_ends_nothing(dsn: str) -> None:
-    stage = open_stage()
-    async with on_shift(dsn, stage.external()) as shift:
+    verb = make_unblocked()
+    async with on_shift(dsn, verb.external()) as shift:
         shift.engine.outages = 5
         (key,) = await shift.start()
         async with working(shift) as task:
@@ -226,7 +226,7 @@ async def test_a_gateway_that_is_away_for_a_while_ends_nothing(dsn: str) -> None
 
 
 async def test_a_worker_tells_whether_it_hears_from_the_engine(dsn: str) -> None:
-    async with on_shift(dsn, open_stage().external()) as shift:
+    async with on_shift(dsn, make_unblocked().external()) as shift:
         before = (shift.worker.seconds_since_poll(), shift.worker.is_draining)
         (key,) = await shift.start()
         async with working(shift):
@@ -239,11 +239,11 @@ async def test_a_worker_tells_whether_it_hears_from_the_engine(dsn: str) -> None
 
 
 async def test_a_bug_in_a_service_ends_the_worker_after_what_runs_was_finished(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.external()) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.external()) as shift:
 
         async def broken() -> int:
-            if stage.calls:
+            if verb.calls:
                 raise ZeroDivisionError
             return 0
 
@@ -251,9 +251,9 @@ async def test_a_bug_in_a_service_ends_the_worker_after_what_runs_was_finished(d
         (key,) = await shift.start()
         async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as tasks:
             working = tasks.create_task(_outcome(shift.worker.run(shift.stop)))
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             await shift.stop.wait()
-            stage.may_go_on.set()
+            verb.may_go_on.set()
             ended = await working
 
         assert str(ended).startswith("a bug ended the service broken: ZeroDivisionError in test_worker.py, line ")
@@ -262,8 +262,8 @@ async def test_a_bug_in_a_service_ends_the_worker_after_what_runs_was_finished(d
 
 
 async def test_a_bug_in_a_feed_is_shown_and_the_feed_goes_on(dsn: str) -> None:
-    stage = open_stage()
-    async with on_shift(dsn, stage.external()) as shift, working(shift):
+    verb = make_unblocked()
+    async with on_shift(dsn, verb.external()) as shift, working(shift):
         shift.engine.is_broken = True
         await eventually(lambda: _has_troubles(shift))
         shift.engine.is_broken = False
@@ -294,7 +294,7 @@ async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
 
 
 async def test_a_worker_that_is_stopped_before_it_begins_takes_nothing(dsn: str) -> None:
-    async with on_shift(dsn, open_stage().external(), streaming=True) as shift:
+    async with on_shift(dsn, make_unblocked().external(), streaming=True) as shift:
         (key,) = await shift.start()
         shift.stop.set()
         await shift.worker.run(shift.stop)
@@ -303,7 +303,7 @@ async def test_a_worker_that_is_stopped_before_it_begins_takes_nothing(dsn: str)
 
 
 async def test_being_told_to_stop_twice_is_being_told_once(dsn: str) -> None:
-    async with on_shift(dsn, open_stage().external()) as shift:
+    async with on_shift(dsn, make_unblocked().external()) as shift:
         (key,) = await shift.start()
         async with working(shift) as task:
             await shift.settled(key)
@@ -324,8 +324,8 @@ async def test_a_worker_without_verbs_waits_until_it_is_stopped(dsn: str) -> Non
 
 @pytest.mark.req("JOB-01")
 async def test_jobs_that_arrive_while_it_ends_are_given_back_and_cost_nothing(dsn: str) -> None:
-    stage = open_stage()
-    async with on_shift(dsn, stage.external()) as shift:
+    verb = make_unblocked()
+    async with on_shift(dsn, verb.external()) as shift:
         keys = await shift.start(3)
         shift.engine.may_answer.clear()
         async with working(shift) as task:
@@ -338,18 +338,18 @@ async def test_jobs_that_arrive_while_it_ends_are_given_back_and_cost_nothing(ds
         known = [shift.engine.jobs[key] for key in keys]
         assert [(job.deliveries, job.state, job.job.retries) for job in known] == [(1, JobState.ACTIVATABLE, 3)] * 3
         assert [await shift.column(key, "state") for key in keys] == [None] * 3
-        assert stage.calls == 0
+        assert verb.calls == 0
 
 
 async def test_what_runs_is_finished(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.external()) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.external()) as shift:
         (key,) = await shift.start()
         async with working(shift) as task:
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             shift.stop.set()
             await _until(lambda: shift.worker.is_draining)
-            stage.may_go_on.set()
+            verb.may_go_on.set()
             await task
 
         assert (await shift.column(key, "state"), await shift.column(key, "ack_result")) == ("completed", "ok")
@@ -357,11 +357,11 @@ async def test_what_runs_is_finished(dsn: str) -> None:
 
 
 async def test_what_runs_keeps_its_lease_and_its_engine_timeout_through_the_drain(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.external(), lease=timedelta(milliseconds=600)) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.external(), lease=timedelta(milliseconds=600)) as shift:
         (key,) = await shift.start()
         async with working(shift) as task:
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             shift.stop.set()
             await _until(lambda: shift.worker.is_draining)
             leases: set[object] = set()
@@ -369,7 +369,7 @@ async def test_what_runs_keeps_its_lease_and_its_engine_timeout_through_the_drai
             while len(leases) < 4 or len(shift.engine.extended) < extensions + 3:
                 leases.add(await shift.column(key, "lease_until"))
                 await asyncio.sleep(0.01)
-            stage.may_go_on.set()
+            verb.may_go_on.set()
             await task
 
         # Another worker could claim neither: the lease was never over, and the engine never gave the job out again.
@@ -381,7 +381,7 @@ async def test_a_job_that_waits_for_its_claim_is_extended_too(dsn: str) -> None:
     async def extended() -> list[tuple[int, int]]:
         return list(shift.engine.extended)
 
-    async with on_shift(dsn, open_stage().external()) as shift:
+    async with on_shift(dsn, make_unblocked().external()) as shift:
         (key,) = await shift.start()
         async with plain(dsn) as connection:
             await connection.execute("BEGIN")
@@ -397,12 +397,12 @@ async def test_a_job_that_waits_for_its_claim_is_extended_too(dsn: str) -> None:
 
 @pytest.mark.req("FAIL-01")
 async def test_after_the_grace_a_transaction_is_rolled_back_and_its_job_goes_back_at_once(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.transactional(), grace=0.05) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.transactional(), grace=0.05) as shift:
         await shift.database.execute(TABLE)
         (key,) = await shift.start()
         async with working(shift) as task:
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             shift.stop.set()
             await task
         effects: Any = await shift.database.fetchrow(EFFECTS)
@@ -413,11 +413,11 @@ async def test_after_the_grace_a_transaction_is_rolled_back_and_its_job_goes_bac
 
 
 async def test_after_the_grace_an_external_call_stays_as_it_is(dsn: str) -> None:
-    stage = Stage()
-    async with on_shift(dsn, stage.external(), grace=0.05) as shift:
+    verb = BlockingVerb()
+    async with on_shift(dsn, verb.external(), grace=0.05) as shift:
         (key,) = await shift.start()
         async with working(shift) as task:
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             shift.stop.set()
             await task
 
@@ -425,21 +425,21 @@ async def test_after_the_grace_an_external_call_stays_as_it_is(dsn: str) -> None
 
 
 async def test_what_does_not_end_even_then_is_cut_off(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verbworker.work.feeds.worker._LAST_WORDS", 0.05)
-    stage = Stage()
+    monkeypatch.setattr("verbworker.work.feeds.worker._STOP_GRACE", 0.05)
+    verb = BlockingVerb()
 
     async def stubborn(account: Account) -> Account:
-        stage.reached.release()
+        verb.reached.release()
         try:
-            await stage.may_go_on.wait()
+            await verb.may_go_on.wait()
         except asyncio.CancelledError:
-            await stage.may_go_on.wait()  # as code does that believes itself important
+            await verb.may_go_on.wait()  # as code does that believes itself important
         return account
 
     async with on_shift(dsn, one_verb(stubborn), grace=0.05) as shift:
         (key,) = await shift.start()
         async with working(shift) as task:
-            await stage.reached.acquire()
+            await verb.reached.acquire()
             shift.stop.set()
             await task
 
@@ -470,7 +470,7 @@ class SlowToEnd:
 async def test_a_service_that_is_slow_to_end_does_not_count_as_a_blocked_loop(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with on_shift(dsn, open_stage().external(), lease=timedelta(seconds=3)) as shift:
+    async with on_shift(dsn, make_unblocked().external(), lease=timedelta(seconds=3)) as shift:
         shift.worker.services = (*shift.worker.services, SlowToEnd(caplog))
         async with working(shift):
             await shift.engine.polled.wait()
@@ -482,15 +482,15 @@ async def test_in_flight_is_counted_and_ends_at_none(dsn: str) -> None:
     def in_flight() -> float | None:
         return metrics.REGISTRY.get_sample_value("verbworker_in_flight", {"verb": VERB})
 
-    stage = Stage()
+    verb = BlockingVerb()
     before = in_flight() or 0.0
-    async with on_shift(dsn, stage.external()) as shift:
+    async with on_shift(dsn, verb.external()) as shift:
         keys = await shift.start(2)
         async with working(shift):
-            await stage.reached.acquire()
-            await stage.reached.acquire()
+            await verb.reached.acquire()
+            await verb.reached.acquire()
             during = in_flight()
-            stage.may_go_on.set()
+            verb.may_go_on.set()
             await shift.settled(*keys)
 
     assert during == before + 2

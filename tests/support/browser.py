@@ -16,7 +16,7 @@ _NAMES = ("chromium", "chromium-browser")
 TIMEOUT_MS = 60_000
 """How long a page may take to show something, on a machine that has more to do."""
 
-_PATIENCE_S = 600
+_INSTALL_TIMEOUT_S = 600
 _QUIET = (
     "--no-sandbox",
     "--disable-background-networking",
@@ -66,7 +66,7 @@ def _install() -> str:
 def _apt(*words: str) -> subprocess.CompletedProcess[str]:
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     return subprocess.run(
-        ["apt-get", *words], env=quiet, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        ["apt-get", *words], env=quiet, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S, check=False
     )
 
 

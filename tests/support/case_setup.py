@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from tests.support.eventually import eventually
 from tests.support.flags import flag_contract
-from tests.support.rig import TIMEOUT_MS, Heard
+from tests.support.rig import TIMEOUT_MS, RecordingEngine
 from tests.support.rig import opened as opened_rig
 from tests.support.start_router import TENANT, asking, open_starts
 from verblint.contracts.contract import Argument, Flag, FlagType, Gate
@@ -107,7 +107,7 @@ class CaseSetup:
     domain: str
     message: str
     registry: Registry
-    engine: Heard
+    engine: RecordingEngine
     database: Database
     frames: Frames
     leases: Leases

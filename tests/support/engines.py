@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import pytest
+
 from tests.support.engine_versions import VERSIONS, VersionEngine, built
 from tests.support.errors import Broken, Unavailable
 from tests.support.java import find_java
@@ -12,6 +14,13 @@ from tests.support.zeebe import Broker, prepare
 
 ENGINES = ("inline", "embedded", "zeebe", "zeebe-rest", "zeebe-8.8", "zeebe-8.9")
 GATEWAYS = ("zeebe", "zeebe-8.8", "zeebe-8.9")
+# The newest engine belongs to every run, the one in between to the long form.
+MARKS = {
+    "zeebe": (pytest.mark.zeebe,),
+    "zeebe-rest": (pytest.mark.zeebe,),
+    "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
+    "zeebe-8.9": (pytest.mark.versions,),
+}
 
 
 class Gateway(Protocol):

@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere: looked at again and again until it is there, or the test's patience ends."""
+"""Waiting for what happens elsewhere: looked at again and again until it is there, or the time is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

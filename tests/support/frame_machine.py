@@ -35,7 +35,7 @@ NOW = timedelta(0)
 TABLES = ("job_frame", "job_frame_archive", "frame_event", "payload_head", "payload_version", "workflow_instance")
 MOST_JOBS = 3
 TREATMENTS = (("external", "rerun"), ("transactional", "rerun"), ("external", "hold"), ("external", "rerun"))
-hands = st.sampled_from([0, 1, 2])
+workers = st.sampled_from([0, 1, 2])
 ENDINGS = ("fail", "fail later", "give back", "stop", "throw")
 endings = st.sampled_from(ENDINGS)
 moves = st.sampled_from([1, 1, 1, 0, -1, 4_000, 10_000])
@@ -46,8 +46,8 @@ class FrameMachine(RuleBasedStateMachine):
 
     world: ClassVar[World]
 
-    @initialize(hand=hands, treatment=st.sampled_from(TREATMENTS))
-    def begin(self, hand: int, treatment: tuple[str, str]) -> None:
+    @initialize(worker=workers, treatment=st.sampled_from(TREATMENTS))
+    def begin(self, worker: int, treatment: tuple[str, str]) -> None:
         self.uid = uuid4()
         self.jobs: dict[int, ModelJob] = {}
         self.claims: list[Claim] = []
@@ -57,7 +57,7 @@ class FrameMachine(RuleBasedStateMachine):
         self.epochs: dict[int, tuple[int, object]] = {}
         self.count = 0
         self.run(self._begin())
-        self.deliver(hand, treatment)
+        self.deliver(worker, treatment)
 
     async def _begin(self) -> None:
         await self.world.database.execute("TRUNCATE effect, " + ", ".join(f"verbworker.{table}" for table in TABLES))
@@ -66,31 +66,31 @@ class FrameMachine(RuleBasedStateMachine):
     # ---- deliveries ----------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.jobs) < MOST_JOBS)
-    @rule(hand=hands, treatment=st.sampled_from(TREATMENTS))
-    def deliver_a_new_job(self, hand: int, treatment: tuple[str, str]) -> None:
-        self.deliver(hand, treatment)
+    @rule(worker=workers, treatment=st.sampled_from(TREATMENTS))
+    def deliver_a_new_job(self, worker: int, treatment: tuple[str, str]) -> None:
+        self.deliver(worker, treatment)
 
-    def deliver(self, hand: int, treatment: tuple[str, str]) -> None:
+    def deliver(self, worker: int, treatment: tuple[str, str]) -> None:
         job = ModelJob(len(self.jobs) + 1, *treatment, clock=1_000_000)
         self.jobs[job.key] = job
-        self.push(job, hand, 1)
+        self.push(job, worker, 1)
 
-    @rule(hand=hands, move=moves, data=st.data())
-    def deliver_again(self, hand: int, move: int, data: st.DataObject) -> None:
-        self.push(self.some_job(data, "started", "failed", "incident"), hand, move)
+    @rule(worker=workers, move=moves, data=st.data())
+    def deliver_again(self, worker: int, move: int, data: st.DataObject) -> None:
+        self.push(self.some_job(data, "started", "failed", "incident"), worker, move)
 
-    @rule(hand=hands, data=st.data(), move=moves, is_forgotten=st.booleans())
-    def vanish_and_deliver_again(self, hand: int, data: st.DataObject, move: int, is_forgotten: bool) -> None:
+    @rule(worker=workers, data=st.data(), move=moves, is_forgotten=st.booleans())
+    def vanish_and_deliver_again(self, worker: int, data: st.DataObject, move: int, is_forgotten: bool) -> None:
         job = self.some_job(data, "started")
         self.expire(job)
         if is_forgotten:
             self.end_window(job)
-        self.push(job, hand, move)
+        self.push(job, worker, move)
 
-    def push(self, job: ModelJob, hand: int, move: int) -> None:
+    def push(self, job: ModelJob, worker: int, move: int) -> None:
         act = job.clock + move
         job.clock = max(job.clock, act)
-        frames, delivery, kind = self.world.frames[hand], self.delivery(job, act), job.claim_kind(act)
+        frames, delivery, kind = self.world.frames[worker], self.delivery(job, act), job.claim_kind(act)
         (claim,) = self.run(frames._push_many([delivery]))
         if claim is None:
             assert kind is None, f"job {job.key} was not claimed as {kind}"
@@ -130,12 +130,12 @@ class FrameMachine(RuleBasedStateMachine):
             assert epoch == job.frame.epoch
 
     @rule(
-        hand=hands,
+        worker=workers,
         data=st.data(),
         change=st.sampled_from([{"process_instance_key": 1}, {"type": "kyc.other"}, {"tenant_id": "other"}]),
     )
-    def deliver_a_stranger(self, hand: int, data: st.DataObject, change: dict[str, Any]) -> None:
-        job, frames = self.some_job(data, "started", "failed", "incident"), self.world.frames[hand]
+    def deliver_a_stranger(self, worker: int, data: st.DataObject, change: dict[str, Any]) -> None:
+        job, frames = self.some_job(data, "started", "failed", "incident"), self.world.frames[worker]
         if job.frame is not None and job.frame.place == "archive" and "process_instance_key" in change:
             return  # another instance's job under an archived key gets a frame of its own; see test_frames_relay
         self.expire(job)
@@ -181,22 +181,22 @@ class FrameMachine(RuleBasedStateMachine):
             job.frame.is_live = False
             self.change(job, "lease_until = clock_timestamp() - interval '1 second'")
 
-    @rule(hand=hands, data=st.data(), is_forgotten=st.booleans())
-    def sweep(self, hand: int, data: st.DataObject, is_forgotten: bool) -> None:
+    @rule(worker=workers, data=st.data(), is_forgotten=st.booleans())
+    def sweep(self, worker: int, data: st.DataObject, is_forgotten: bool) -> None:
         job = self.some_job(data, "started", "failed", "incident")
         if is_forgotten and job.frame is not None and job.frame.state == "started":
             self.end_window(job)
-        self.take(job, hand)
+        self.take(job, worker)
 
-    @rule(hand=hands, data=st.data(), move=moves)
-    def sweep_and_deliver_again(self, hand: int, data: st.DataObject, move: int) -> None:
+    @rule(worker=workers, data=st.data(), move=moves)
+    def sweep_and_deliver_again(self, worker: int, data: st.DataObject, move: int) -> None:
         job = self.some_job(data, "started", "failed")
-        self.take(job, hand)
-        self.push(job, hand, move)
+        self.take(job, worker)
+        self.push(job, worker, move)
 
-    def take(self, job: ModelJob, hand: int) -> None:
+    def take(self, job: ModelJob, worker: int) -> None:
         """Have the sweep of one worker look at a frame whose lease is over, and do what it decides."""
-        leases, owner = self.world.leases[hand], self.world.frames[hand].owner
+        leases, owner = self.world.leases[worker], self.world.frames[worker].owner
         self.change(job, "lease_until = clock_timestamp() + interval '1 hour'")
         assert self.run(leases.take([job.key], 10)) == [], "a frame was taken within its lease"
         self.change(job, "lease_until = clock_timestamp() - interval '1 second'")
@@ -212,19 +212,19 @@ class FrameMachine(RuleBasedStateMachine):
             elif step in (FrameStep.HOLD_POISON, FrameStep.HOLD_UNKNOWN):
                 assert self.run(leases.hold(one, step, incident_of(step, one.frame)))
 
-    @rule(hand=hands, data=st.data(), past=st.sampled_from([0, 0, 1]), move=moves)
-    def close_as_gone_and_deliver_again(self, hand: int, data: st.DataObject, past: int, move: int) -> None:
+    @rule(worker=workers, data=st.data(), past=st.sampled_from([0, 0, 1]), move=moves)
+    def close_as_gone_and_deliver_again(self, worker: int, data: st.DataObject, past: int, move: int) -> None:
         job = self.some_job(data, "failed", "incident")
-        frame, owner = job.frame, self.world.frames[hand].owner
+        frame, owner = job.frame, self.world.frames[worker].owner
         if frame is None:
             return
         may_close = past == 0 and frame.state != "completed" and not frame.acked and frame.place != "archive"
-        frames = self.world.frames[hand]
+        frames = self.world.frames[worker]
         closed = self.run(frames.close(job.key, frame.epoch - past, code="JobGone", message="the job is gone"))
         assert closed == may_close
         if closed:
             job.close(owner)
-        self.push(job, hand, move)
+        self.push(job, worker, move)
 
     # ---- pops ----------------------------------------------------------------------------------------------------
 
@@ -233,12 +233,12 @@ class FrameMachine(RuleBasedStateMachine):
         self.pop(self.some_claim(data), self.head if is_based_on_head else FIRST)
 
     @precondition(lambda self: len(self.jobs) + 2 <= MOST_JOBS)
-    @rule(hand=hands, first=st.sampled_from(TREATMENTS), second=st.sampled_from(TREATMENTS))
-    def complete_two_branches(self, hand: int, first: tuple[str, str], second: tuple[str, str]) -> None:
+    @rule(worker=workers, first=st.sampled_from(TREATMENTS), second=st.sampled_from(TREATMENTS))
+    def complete_two_branches(self, worker: int, first: tuple[str, str], second: tuple[str, str]) -> None:
         """Two jobs read one head and both complete: the second one must merge first."""
         base = self.head
-        self.deliver(hand, first)
-        self.deliver(hand, second)
+        self.deliver(worker, first)
+        self.deliver(worker, second)
         earlier, later = self.claims[-2:]
         self.pop(earlier, base)
         self.pop(later, base)
@@ -278,8 +278,8 @@ class FrameMachine(RuleBasedStateMachine):
             return False
         return True
 
-    @rule(data=st.data(), ending=endings, hand=hands, move=moves)
-    def end_otherwise_and_deliver_again(self, data: st.DataObject, ending: str, hand: int, move: int) -> None:
+    @rule(data=st.data(), ending=endings, worker=workers, move=moves)
+    def end_otherwise_and_deliver_again(self, data: st.DataObject, ending: str, worker: int, move: int) -> None:
         claim = self.some_claim(data)
         frame = self.frame_of(claim)
         is_owned = frame.is_owned_by(claim.owner, claim.epoch)
@@ -288,7 +288,7 @@ class FrameMachine(RuleBasedStateMachine):
         assert self.run(self._end(claim, ending)) == is_owned, f"{ending} by epoch {claim.epoch}"
         if is_owned:
             frame.end_otherwise(ending)
-        self.push(self.jobs[claim.job_key], hand, move)
+        self.push(self.jobs[claim.job_key], worker, move)
 
     @rule(data=st.data())
     def come_back_as_a_zombie(self, data: st.DataObject) -> None:
@@ -318,28 +318,28 @@ class FrameMachine(RuleBasedStateMachine):
 
     # ---- people and the engine -----------------------------------------------------------------------------------
 
-    @rule(hand=hands, data=st.data(), past=st.sampled_from([0, 0, 0, 1]))
-    def report(self, hand: int, data: st.DataObject, past: int) -> None:
-        self.tell(self.some_job(data, "failed", "incident"), hand, past)
+    @rule(worker=workers, data=st.data(), past=st.sampled_from([0, 0, 0, 1]))
+    def report(self, worker: int, data: st.DataObject, past: int) -> None:
+        self.tell(self.some_job(data, "failed", "incident"), worker, past)
 
-    @rule(hand=hands, data=st.data(), move=moves)
-    def report_and_deliver_again(self, hand: int, data: st.DataObject, move: int) -> None:
+    @rule(worker=workers, data=st.data(), move=moves)
+    def report_and_deliver_again(self, worker: int, data: st.DataObject, move: int) -> None:
         job = self.some_job(data, "incident")
-        self.tell(job, hand, 0)
-        self.push(job, hand, move)
+        self.tell(job, worker, 0)
+        self.push(job, worker, move)
 
-    def tell(self, job: ModelJob, hand: int, past: int) -> None:
+    def tell(self, job: ModelJob, worker: int, past: int) -> None:
         if job.frame is None:
             return
-        self.run(self.world.frames[hand].record_report(job.key, job.frame.epoch - past))
+        self.run(self.world.frames[worker].record_report(job.key, job.frame.epoch - past))
         if past == 0 and job.frame.state in ("failed", "incident"):
             # The engine's time and the database's are one clock here.
             job.frame.reported = job.clock
             self.change(job, f"reported_at = reported_at - reported_at + to_timestamp({job.clock} / 1000.0)")
 
-    @rule(hand=hands, data=st.data(), as_new=st.booleans(), past=st.sampled_from([0, 0, 0, 1]))
-    def release(self, hand: int, data: st.DataObject, as_new: bool, past: int) -> None:
-        job, frames = self.some_job(data, "incident"), self.world.frames[hand]
+    @rule(worker=workers, data=st.data(), as_new=st.booleans(), past=st.sampled_from([0, 0, 0, 1]))
+    def release(self, worker: int, data: st.DataObject, as_new: bool, past: int) -> None:
+        job, frames = self.some_job(data, "incident"), self.world.frames[worker]
         self.end_window(job)
         standing = self.run(frames.read(job.key))
         if job.frame is None or standing is None:
@@ -354,20 +354,20 @@ class FrameMachine(RuleBasedStateMachine):
         assert freed == (job.frame.retries_left, job.frame.generation)
 
     @precondition(lambda self: self.final)
-    @rule(first=hands, second=hands)
+    @rule(first=workers, second=workers)
     def relay(self, first: int, second: int) -> None:
         waiting = [job for job in self.jobs.values() if (frame := job.frame) and frame.state == "completed"]
-        for hand in (first, second):
-            offered = self.run(self.world.frames[hand].claim_unsent(older_than=NOW, hold=NOW, limit=100))
+        for worker in (first, second):
+            offered = self.run(self.world.frames[worker].claim_unsent(older_than=NOW, hold=NOW, limit=100))
             assert {one.job_key for one in offered} == {job.key for job in waiting if job.frame and not job.frame.acked}
             for one in offered:
                 # I5: whoever tells the engine, however often, tells it the same.
                 assert self.told.setdefault(one.job_key, one.output) == one.output
 
     @precondition(lambda self: self.final)
-    @rule(hand=hands, data=st.data(), move=moves, settled=st.lists(st.sampled_from([NOW, HOUR]), max_size=2))
-    def acknowledge_and_archive(self, hand: int, data: st.DataObject, move: int, settled: list[timedelta]) -> None:
-        job, frames = self.some_job(data, "completed", "started"), self.world.frames[hand]
+    @rule(worker=workers, data=st.data(), move=moves, settled=st.lists(st.sampled_from([NOW, HOUR]), max_size=2))
+    def acknowledge_and_archive(self, worker: int, data: st.DataObject, move: int, settled: list[timedelta]) -> None:
+        job, frames = self.some_job(data, "completed", "started"), self.world.frames[worker]
         frames.acknowledge(job.key, "ok")
         self.run(frames.flush())
         job.acknowledge()
@@ -376,7 +376,7 @@ class FrameMachine(RuleBasedStateMachine):
             for one in self.jobs.values():
                 if one.frame is not None:
                     one.frame.archive(is_settled=gap == NOW)
-        self.push(job, hand, move)
+        self.push(job, worker, move)
 
     # ---- choices -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Messages and the cases they are for: builders, and a mailroom on a real database."""
+"""Messages and the cases they are for: builders, and an inbox on a real database."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -140,7 +140,7 @@ class InboxSetup:
             await self.database.execute("UPDATE verbworker.inbox_message SET expires_at = clock_timestamp()")
 
     async def claim(self) -> list[ClaimedMessage]:
-        """Take what is due, as this mailroom's messenger does."""
+        """Claim what is due, as the delivery service does."""
         return await self.inbox.claim(16, claim_for=MINUTE)
 
     async def letter(self) -> DeadLetter:
@@ -165,8 +165,8 @@ def make_request(entry_id: UUID, tenant: str) -> Request:
 
 
 @asynccontextmanager
-async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[InboxSetup]:
-    """A mailroom on a migrated database, with an engine in memory."""
+async def open_inbox(dsn: str, registry: Registry | None = None) -> AsyncIterator[InboxSetup]:
+    """An inbox on a migrated database, with an engine in memory."""
     known = registry or make_registry()
     async with Database(dsn, size=8) as database:
         engine = MemoryEngine(ENGINE)

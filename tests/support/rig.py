@@ -32,15 +32,15 @@ IN_MEMORY = "memory"
 _MOST_OF_OTHERS = 100
 
 
-class Heard(Engine, Protocol):
-    """An engine, with what was said to it kept for the test."""
+class RecordingEngine(Engine, Protocol):
+    """An engine that records the commands it got."""
 
     failures: list[tuple[int, int, str]]
     completions: list[tuple[int, dict[str, Any]]]
 
 
-class Told(ZeebeEngine):
-    """Zeebe, with what was said to it kept for the test."""
+class RecordingZeebe(ZeebeEngine):
+    """Zeebe, with a record of the commands it got."""
 
     def __init__(self, connection: GatewayAddress, *, engine_id: str) -> None:
         super().__init__(connection, engine_id=engine_id)
@@ -58,8 +58,8 @@ class Told(ZeebeEngine):
         self.completions.append((job_key, dict(variables)))
 
 
-class ToldEmbedded(EmbeddedEngine):
-    """The embedded engine, with what was said to it kept for the test."""
+class RecordingEmbedded(EmbeddedEngine):
+    """The embedded engine, with a record of the commands it got."""
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         super().__init__(database, engine_id=engine_id)
@@ -78,7 +78,7 @@ class ToldEmbedded(EmbeddedEngine):
 
     async def prepare_completion(self, job_key: int, variables: Any) -> Completion:
         prepared = await super().prepare_completion(job_key, variables)
-        return KeptCompletion(
+        return RecordedCompletion(
             prepared.parts,
             prepared.command,
             prepared.turn,
@@ -88,7 +88,7 @@ class ToldEmbedded(EmbeddedEngine):
 
 
 @dataclass(slots=True)
-class KeptCompletion(Completion):
+class RecordedCompletion(Completion):
     """A completion that tells when it is committed."""
 
     noted: Callable[[], None] = lambda: None
@@ -99,8 +99,8 @@ class KeptCompletion(Completion):
             self.noted()
 
 
-class ToldInline(InlineEngine):
-    """The engine in memory, with what was said to it kept for the test."""
+class RecordingInline(InlineEngine):
+    """The engine in memory, with a record of the commands it got."""
 
     def __init__(self, *, engine_id: str) -> None:
         super().__init__(engine_id)
@@ -123,7 +123,7 @@ class Rig:
     """One worker boot without its loop: jobs are taken and worked off when the test says so."""
 
     registry: Registry
-    engine: Heard
+    engine: RecordingEngine
     database: Database
     frames: Frames
     leases: Leases
@@ -175,13 +175,14 @@ async def opened(
     rest_url: str | None = None,
 ) -> AsyncIterator[Rig]:
     """A rig on a migrated database and a broker, on that database alone where it is the address, or in memory."""
-    engine: Heard
+    engine: RecordingEngine
     if address == IN_MEMORY:
-        engine = ToldInline(engine_id="rig")
+        engine = RecordingInline(engine_id="rig")
     elif address == dsn:
-        engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
+        engine = RecordingEmbedded(Database(dsn, size=8), engine_id="rig")
     else:
-        engine = Told(connection_to(address, **({} if rest_url is None else {"rest_url": rest_url})), engine_id="rig")
+        connection = connection_to(address, **({} if rest_url is None else {"rest_url": rest_url}))
+        engine = RecordingZeebe(connection, engine_id="rig")
     threads = ThreadPoolExecutor(4)
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))

@@ -21,7 +21,7 @@ VARIABLES = (
     *("order", "amount", "price", "country", "paid"),  # of plain models
 )
 LONG_MS = 20 * 24 * 3600 * 1000  # longer than any scenario moves the clock
-_PATIENCE_S = 5
+_WAIT_S = 5
 _TYPE = re.compile(rb'(<zeebe:(?:taskDefinition|executionListener)\b[^>]*?\btype=")([^"]+)"')
 _MESSAGE = re.compile(rb'(<bpmn:message id="[^"]+" name=")')
 _PROCESS = re.compile(rb'(<bpmn:process id=")')
@@ -185,7 +185,7 @@ class Play:
     async def take(self, kind: str, timeout_s: float) -> Job:
         """Take one job for a time of the scenario's own choice."""
         ask = Ask(self.type(kind), "scenario", round(timeout_s * 1000), VARIABLES)
-        (job,) = await self.stage.engine.activate(ask, 1, _PATIENCE_S * 1000)
+        (job,) = await self.stage.engine.activate(ask, 1, _WAIT_S * 1000)
         return job
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Play:
 
 async def _comes_true(holds: Callable[[], Awaitable[bool]]) -> bool:
     """Whether something holds soon: engines do part of their work after they have answered."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _WAIT_S
     while not await holds():
         if time.monotonic() > deadline:
             return False

@@ -15,7 +15,7 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PermanentBusiness
 
 TABLE = "CREATE TABLE IF NOT EXISTS trip (place serial, deed text, idempotency_key text)"
-DEEDS = "SELECT deed FROM trip ORDER BY place"
+EFFECTS = "SELECT deed FROM trip ORDER BY place"
 PLACES = ("flight", "hotel", "car")
 
 
@@ -34,25 +34,25 @@ class Agency:
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
 
-    def effects(self, deed: str) -> int:
+    def count_effects(self, effect: str) -> int:
         """How often something happened outside: a repeated key is no second time."""
-        return len({key for done, key in self.calls if done == deed})
+        return len({key for done, key in self.calls if done == effect})
 
-    def trouble(self, deed: str, *errors: Exception) -> None:
+    def trouble(self, effect: str, *errors: Exception) -> None:
         """The next runs of a verb fail like this."""
-        self.troubles[deed] = list(errors)
+        self.troubles[effect] = list(errors)
 
-    async def act(self, deed: str, call: Call) -> None:
+    async def act(self, effect: str, call: Call) -> None:
         """Do something, in our own tables or outside."""
         self.reached.set()
         await self.may_go_on.wait()
-        if self.troubles.get(deed):
-            raise self.troubles[deed].pop(0)
+        if self.troubles.get(effect):
+            raise self.troubles[effect].pop(0)
         if call.connection is None:
-            self.calls.append((deed, call.idempotency_key))
+            self.calls.append((effect, call.idempotency_key))
         else:
             await call.db.execute(
-                "INSERT INTO trip (deed, idempotency_key) VALUES ($1, $2)", deed, call.idempotency_key
+                "INSERT INTO trip (deed, idempotency_key) VALUES ($1, $2)", effect, call.idempotency_key
             )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.support.start_router import asking, open_starts
-from tests.support.trip import DEEDS, PLACES, TABLE
+from tests.support.trip import EFFECTS, PLACES, TABLE
 from verblint.names import COMPENSATE
 from verbworker.background.poll_loop import run_all
 from verbworker.contract.registry import Registry
@@ -186,9 +186,9 @@ class CompensationSetup:
         await self.database.execute(query("testing", "end_backoffs"), f"{self.engine.engine_id}/undo")
         self.engine.advance(60)
 
-    async def deeds(self) -> list[str]:
+    async def effects(self) -> list[str]:
         """What was done in our own tables."""
-        return [row["deed"] for row in await self.database.fetch(DEEDS)]
+        return [row["deed"] for row in await self.database.fetch(EFFECTS)]
 
     async def records(self) -> dict[str, str]:
         """How far each step is undone."""

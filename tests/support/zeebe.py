@@ -24,7 +24,7 @@ from tests.support.zeebe_home import VERSION, class_path, start_cache, zeebe_hom
 # that overflows one while it reads a nested variable shuts its whole broker down.
 FAST_START = ("-Xmx256m", "-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _TIMEOUT = 120.0
-_TRAINING_PATIENCE = 240.0
+_TRAINING_TIMEOUT = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _train(java: Java, home: Path, flags: Sequence[str], file: Path) -> None:
         broker._launch(java, home, [f"-XX:AOTCacheOutput={file}"])
         run_apart(_exercise(broker.address))
         # Java writes the cache after its last line of work: leave it the time.
-        broker._running().end(signal.SIGTERM, timeout=_TRAINING_PATIENCE)
+        broker._running().end(signal.SIGTERM, timeout=_TRAINING_TIMEOUT)
     finally:
         broker.stop()
 

@@ -98,7 +98,7 @@ async def test_polls_come_back_soon_after_the_engine_recovers() -> None:
 def test_a_moment_of_backpressure_costs_less_than_a_second() -> None:
     retries = PollRetries()
 
-    delays = [retries.book(now=100.0 + number / 1000) for number in range(VERBS)]
+    delays = [retries.schedule(now=100.0 + number / 1000) for number in range(VERBS)]
 
     assert max(delays) < 1.0
 
@@ -106,13 +106,13 @@ def test_a_moment_of_backpressure_costs_less_than_a_second() -> None:
 def test_refusals_slow_the_polls_of_a_process_down_and_answers_speed_them_up() -> None:
     retries, times = PollRetries(), count(100)
     for _ in range(20):
-        retries.book(now=float(next(times)))
+        retries.schedule(now=float(next(times)))
     at = float(next(times)) + 100
 
-    slow = retries.book(now=at), retries.book(now=at)
+    slow = retries.schedule(now=at), retries.schedule(now=at)
     for _ in range(100):
-        retries.praise()
-    quick = retries.book(now=at + 50), retries.book(now=at + 50)
+        retries.note_answer()
+    quick = retries.schedule(now=at + 50), retries.schedule(now=at + 50)
 
     assert slow[1] - slow[0] == pytest.approx(0.5)
     assert quick[1] - quick[0] < 0.06

@@ -174,8 +174,8 @@ def test_no_slot_is_ever_lost_and_the_feed_works_afterwards(
             assert not bench.running
 
         bench.saboteur._plan.clear()
-        bench.slots.praise(1_000)
-        bench.slots.praise(1_000)
+        bench.slots.note_answer(1_000)
+        bench.slots.note_answer(1_000)
         assert bench.slots.free == concurrency
         bench.done.clear()
         await bench.engine.start(Start("kyc", {}))

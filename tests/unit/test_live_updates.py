@@ -13,7 +13,7 @@ CHANGED = b"event: changed\ndata: \n\n"
 ENTRY, OTHER = UUID(int=1), UUID(int=2)
 
 
-def hub(most: int = 10) -> LiveUpdates:
+def updates(most: int = 10) -> LiveUpdates:
     return LiveUpdates(Database("postgresql://nobody@127.0.0.1:1/none", size=1), most=most)
 
 
@@ -24,7 +24,7 @@ async def heard(reader: PageReader, count: int) -> list[bytes]:
 
 
 async def test_many_changes_before_a_reader_looks_are_one_word() -> None:
-    console = hub()
+    console = updates()
     with console.reading(RUNBOOK, "ann") as reader:
         for _ in range(1000):
             console.tell(RUNBOOK)
@@ -37,7 +37,7 @@ async def test_many_changes_before_a_reader_looks_are_one_word() -> None:
 
 
 async def test_a_reader_hears_of_its_own_topic_alone() -> None:
-    console = hub()
+    console = updates()
     with console.reading(ENTRY, "ann") as one, console.reading(OTHER, "ann") as other:
         console.tell(ENTRY, GATES)
         first = await heard(one, 2)
@@ -48,7 +48,7 @@ async def test_a_reader_hears_of_its_own_topic_alone() -> None:
 
 
 async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry() -> None:
-    console = hub()
+    console = updates()
     with (
         console.reading(RUNBOOK, "ann") as one,
         console.reading(GATES, "ann") as two,
@@ -61,7 +61,7 @@ async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry
 
 
 async def test_after_a_word_a_reader_rests_and_hears_once_of_all_that_came_meanwhile() -> None:
-    console = hub()
+    console = updates()
     with console.reading(RUNBOOK, "ann") as reader:
         lines = reader.lines(breath=5, rest=0.05)
         console.tell(RUNBOOK)
@@ -76,7 +76,7 @@ async def test_after_a_word_a_reader_rests_and_hears_once_of_all_that_came_meanw
 
 
 async def test_the_end_does_not_wait_for_a_rest() -> None:
-    console = hub()
+    console = updates()
     with console.reading(RUNBOOK, "ann") as reader:
         lines = reader.lines(breath=60, rest=60)
         console.tell(RUNBOOK)
@@ -89,7 +89,7 @@ async def test_the_end_does_not_wait_for_a_rest() -> None:
 
 
 async def test_the_end_ends_every_stream_and_begins_none() -> None:
-    console = hub()
+    console = updates()
     with console.reading(RUNBOOK, "ann") as reader:
         console.end()
         lines = [line async for line in reader.lines(breath=5)]
@@ -107,7 +107,7 @@ async def test_a_stream_ends_by_itself_so_that_a_login_that_ended_is_noticed() -
 
 
 async def test_there_are_never_more_readers_than_allowed() -> None:
-    console = hub(most=2)
+    console = updates(most=2)
     with console.reading(RUNBOOK, "ann"):
         one = console.is_full("bob")
         with console.reading(GATES, "bob"):
@@ -118,7 +118,7 @@ async def test_there_are_never_more_readers_than_allowed() -> None:
 
 
 async def test_one_login_cannot_use_up_the_streams_of_the_others() -> None:
-    console = hub(most=9)
+    console = updates(most=9)
     with ExitStack() as stack:
         for _ in range(3):
             assert not console.is_full("ann")
@@ -130,7 +130,7 @@ async def test_one_login_cannot_use_up_the_streams_of_the_others() -> None:
 
 
 async def test_a_reader_that_does_not_read_does_not_grow() -> None:
-    console = hub()
+    console = updates()
     with console.reading(RUNBOOK, "ann"):
         console.tell(RUNBOOK)
         gc.collect()

@@ -38,7 +38,7 @@ async def threads() -> AsyncIterator[ThreadPoolExecutor]:
         yield pool
 
 
-def make_life(claim: Claim = CLAIM) -> RunningJob:
+def make_running_job(claim: Claim = CLAIM) -> RunningJob:
     return RunningJob(claim, make_job(), asyncio.get_running_loop().time() + 60)
 
 
@@ -51,14 +51,14 @@ async def performed(
     job: AdmittedJob,
     *,
     claim: Claim = CLAIM,
-    life: RunningJob | None = None,
+    running_job: RunningJob | None = None,
     limit: timedelta = LONG,
     connection: Any = None,
 ) -> object:
-    return await VerbRun(threads).perform(job, claim, life or make_life(claim), limit, connection)
+    return await VerbRun(threads).perform(job, claim, running_job or make_running_job(claim), limit, connection)
 
 
-class Stage:
+class BlockingVerb:
     """A verb that stands still until the test lets it go on."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Stage:
         self.may_go_on = asyncio.Event()
         self.calls = 0
 
-    async def stand(self, case: Case) -> Case:
+    async def block(self, case: Case) -> Case:
         self.calls += 1
         self.reached.set()
         await self.may_go_on.wait()
@@ -341,15 +341,15 @@ async def test_an_iterator_that_ran_out_ends_the_verb_and_hangs_nobody(threads: 
 async def test_a_verb_that_takes_too_long_is_ended(
     threads: ThreadPoolExecutor, options: Any, kind: type[Exception]
 ) -> None:
-    stage = Stage()
+    verb = BlockingVerb()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     with pytest.raises(kind):
         await performed(threads, make_entered(work, options), limit=SHORT)
 
-    assert stage.calls == 1
+    assert verb.calls == 1
 
 
 ENDS = [
@@ -367,15 +367,15 @@ ENDS = [
 async def test_ending_a_life_ends_its_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, life = Stage(), make_life()
+    verb, running_job = BlockingVerb(), make_running_job()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(_caught(performed(threads, make_entered(work, options), life=life)))
-        await stage.reached.wait()
-        life.end(reason)
+        running = tasks.create_task(_caught(performed(threads, make_entered(work, options), running_job=running_job)))
+        await verb.reached.wait()
+        running_job.end(reason)
 
     assert type(running.result()) is kind
 
@@ -392,37 +392,37 @@ async def _caught(work: Any) -> BaseException | None:
 async def test_a_life_that_ended_before_begins_no_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
-    stage, life = Stage(), make_life()
-    stage.may_go_on.set()
-    life.end(reason)
+    verb, running_job = BlockingVerb(), make_running_job()
+    verb.may_go_on.set()
+    running_job.end(reason)
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
-    error = await _caught(performed(threads, make_entered(work, options), life=life))
+    error = await _caught(performed(threads, make_entered(work, options), running_job=running_job))
 
     # An external verb that has not begun leaves nothing unknown: its job goes back.
     assert type(error) is (WorkerStopping if reason is StopReason.SHUTDOWN else kind)
-    assert stage.calls == 0
+    assert verb.calls == 0
 
 
 async def test_the_first_reason_to_end_counts(threads: ThreadPoolExecutor) -> None:
-    life = make_life()
-    life.end(StopReason.LOST)
-    life.end(StopReason.SHUTDOWN)
+    running_job = make_running_job()
+    running_job.end(StopReason.LOST)
+    running_job.end(StopReason.SHUTDOWN)
 
-    assert life.ended is StopReason.LOST
+    assert running_job.ended is StopReason.LOST
 
 
 async def test_a_real_cancellation_is_never_taken_for_the_verbs_own(threads: ThreadPoolExecutor) -> None:
-    stage = Stage()
+    verb = BlockingVerb()
 
     async def work(case: Case) -> Case:
-        return await stage.stand(case)
+        return await verb.block(case)
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(performed(threads, make_entered(work)))
-        await stage.reached.wait()
+        await verb.reached.wait()
         running.cancel()
 
     assert running.cancelled()
@@ -458,13 +458,13 @@ class Workshop:
 async def test_a_thread_that_cannot_be_stopped_keeps_its_run_until_it_ends(
     threads: ThreadPoolExecutor, reason: StopReason | None
 ) -> None:
-    shop, life = Workshop(), make_life()
+    shop, running_job = Workshop(), make_running_job()
     limit = timedelta(0) if reason is None else LONG
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(_caught(performed(threads, shop.entered(), life=life, limit=limit)))
+        running = tasks.create_task(_caught(performed(threads, shop.entered(), running_job=running_job, limit=limit)))
         await shop.reached.wait()
         if reason is not None:
-            life.end(reason)
+            running_job.end(reason)
         await _turns()
         waited = not running.done()
         shop.may_go_on.set()
@@ -474,11 +474,11 @@ async def test_a_thread_that_cannot_be_stopped_keeps_its_run_until_it_ends(
 
 
 async def test_a_second_cancellation_leaves_a_thread_to_itself(threads: ThreadPoolExecutor) -> None:
-    shop, life = Workshop(), make_life()
+    shop, running_job = Workshop(), make_running_job()
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(performed(threads, shop.entered(), life=life))
+        running = tasks.create_task(performed(threads, shop.entered(), running_job=running_job))
         await shop.reached.wait()
-        life.end(StopReason.SHUTDOWN)
+        running_job.end(StopReason.SHUTDOWN)
         await _turns()
         running.cancel()
         await asyncio.wait([running])
@@ -549,9 +549,9 @@ async def test_a_verb_that_cancels_every_task_fails_alone(threads: ThreadPoolExe
 
 
 async def test_a_cancel_from_outside_ends_a_verb_that_cancels_too(threads: ThreadPoolExecutor) -> None:
-    stage = Stage()
-    running = asyncio.create_task(performed(threads, make_entered(stage.stand)))
-    await stage.reached.wait()
+    verb = BlockingVerb()
+    running = asyncio.create_task(performed(threads, make_entered(verb.block)))
+    await verb.reached.wait()
     running.cancel()
 
     with pytest.raises(asyncio.CancelledError):

@@ -23,5 +23,5 @@ async def test_a_gate_is_completed_by_the_name_that_was_shown(before: int) -> No
     session = ReplSession(client, {}, Scripted(), past=list)
     answer = await session.evaluate("gates")
 
-    shown = [line.split()[0] for line in answer.said if not line.startswith("and ")]
+    shown = [line.split()[0] for line in answer.lines if not line.startswith("and ")]
     assert shown == list(session.takes)[: len(shown)]

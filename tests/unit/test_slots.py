@@ -70,7 +70,7 @@ async def test_a_slot_given_back_goes_to_one_of_those_who_wait() -> None:
 
 
 @virtual_time
-async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None:
+async def test_with_time_to_linger_a_third_of_the_slots_is_waited_for() -> None:
     slots = Slots("kyc.check", 9)
     held = await slots.reserve(most=9)
     jobs = [held.assign() for _ in range(9)]
@@ -87,7 +87,7 @@ async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None
 
 
 @virtual_time
-async def test_patience_ends_and_less_is_taken() -> None:
+async def test_after_the_time_to_linger_less_is_reserved() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
 
@@ -105,7 +105,7 @@ async def test_whoever_wants_little_waits_for_no_more() -> None:
 
 
 @virtual_time
-async def test_a_slot_that_was_snatched_while_patience_ended_is_waited_for_again() -> None:
+async def test_a_slot_that_was_taken_as_the_time_ended_is_waited_for_again() -> None:
     slots = Slots("kyc.check", 9)
     await slots.reserve(most=8)
     async with asyncio.TaskGroup() as tasks:
@@ -135,10 +135,10 @@ async def test_who_is_cancelled_while_waiting_takes_no_slot_along() -> None:
 @pytest.mark.req("FAIL-06")
 @virtual_time
 async def test_an_engine_that_asks_for_less_gets_less() -> None:
-    slots = Slots("kyc.blamed", 8)
-    slots.blame()
+    slots = Slots("kyc.refused", 8)
+    slots.note_refusal()
 
-    assert (slots.free, granted("kyc.blamed")) == (4, 4)
+    assert (slots.free, granted("kyc.refused")) == (4, 4)
 
 
 @virtual_time
@@ -146,29 +146,29 @@ async def test_slots_that_are_taken_already_stay_taken_when_the_limit_falls_belo
     slots = Slots("kyc.check", 8)
     await slots.reserve(most=4)
     held = await slots.reserve(most=4)
-    slots.blame()
+    slots.note_refusal()
     held.release()
 
     assert slots.free == 0
 
 
 @virtual_time
-async def test_praise_lets_those_who_wait_go_on() -> None:
-    slots = Slots("kyc.praised", 8)
-    slots.blame()
+async def test_an_answer_lets_waiting_requests_go_on() -> None:
+    slots = Slots("kyc.answered", 8)
+    slots.note_refusal()
     await slots.reserve(most=4)
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(slots.reserve(most=1))
         await turns()
         assert not waiting.done()
-        slots.praise(4)
+        slots.note_answer(4)
 
     assert waiting.result().count == 1
-    assert granted("kyc.praised") == 5
+    assert granted("kyc.answered") == 5
 
 
 @virtual_time
-async def test_room_is_what_no_job_is_at_work_on() -> None:
+async def test_room_is_what_no_job_works_in() -> None:
     slots = Slots("kyc.check", 8)
     held = await slots.reserve(most=3)
     before = slots.room
@@ -211,16 +211,16 @@ async def test_no_more_jobs_get_a_slot_than_were_reserved() -> None:
     assert slots.free == 7
 
 
-@given(st.integers(1, 40), st.lists(st.sampled_from(["reserve", "assign", "leave", "done", "blame", "praise"])))
-def test_no_more_slots_are_held_than_there_are_and_all_come_back(concurrency: int, deeds: list[str]) -> None:
+@given(st.integers(1, 40), st.lists(st.sampled_from(["reserve", "assign", "leave", "done", "refusal", "answer"])))
+def test_no_more_slots_are_held_than_there_are_and_all_come_back(concurrency: int, steps: list[str]) -> None:
     @virtual_time
     async def play() -> None:
         slots = Slots("kyc.check", concurrency)
         requests: list[Reservation] = []
         jobs: list[Slot] = []
-        for deed in deeds:
+        for step in steps:
             free = slots.free
-            match deed:
+            match step:
                 case "reserve" if free:
                     requests.append(await slots.reserve(most=3))
                     assert 1 <= requests[-1].count <= min(3, free)
@@ -230,10 +230,10 @@ def test_no_more_slots_are_held_than_there_are_and_all_come_back(concurrency: in
                     requests.pop().release()
                 case "done" if jobs:
                     jobs.pop(0).release()
-                case "blame":
-                    slots.blame()
-                case "praise":
-                    slots.praise(5)
+                case "refusal":
+                    slots.note_refusal()
+                case "answer":
+                    slots.note_answer(5)
 
             held = len(jobs) + sum(request.count for request in requests)
             assert slots.room + len(jobs) <= concurrency
@@ -243,7 +243,7 @@ def test_no_more_slots_are_held_than_there_are_and_all_come_back(concurrency: in
             request.release()
         for job in jobs:
             job.release()
-        slots.praise(10_000)
+        slots.note_answer(10_000)
 
         assert slots.free == slots.room
 

@@ -7,8 +7,8 @@ import pytest
 
 import verbworker
 
-ROOM = Path(verbworker.__file__).parent
-PAGE = (ROOM / "work" / "README.md").read_text()
+PACKAGE = Path(verbworker.__file__).parent
+PAGE = (PACKAGE / "work" / "README.md").read_text()
 WALKS = re.findall(
     r"^## A (?P<what>\w+): (?P<files>\d+) files.*?\n(?P<text>.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL
 )
@@ -19,7 +19,7 @@ NAMED = re.compile(r"`(?P<file>[a-z_/]+\.py)`(?:\s+\(|,\s+)(?P<names>`[\w.]+`(?:
 
 
 def places(name: str) -> list[Path]:
-    return [place for place in (ROOM / "work" / name, ROOM / name) if place.is_file()]
+    return [place for place in (PACKAGE / "work" / name, PACKAGE / name) if place.is_file()]
 
 
 @pytest.mark.parametrize(("what", "files", "text"), WALKS, ids=[walk[0] for walk in WALKS])
@@ -39,18 +39,18 @@ def test_every_file_that_the_page_names_exists() -> None:
     assert [name for name in re.findall(r"`([a-z_/]+\.py)`", PAGE) if not places(name)] == []
 
 
-@pytest.mark.parametrize("room", ["work", "stores", "engine"])
-def test_every_function_is_in_the_file_that_a_walk_names_for_it(room: str) -> None:
+@pytest.mark.parametrize("folder", ["work", "stores", "engine"])
+def test_every_function_is_in_the_file_that_a_walk_names_for_it(folder: str) -> None:
     walks = [
         (found["file"], name.rpartition(".")[2])
-        for found in NAMED.finditer((ROOM / room / "README.md").read_text())
+        for found in NAMED.finditer((PACKAGE / folder / "README.md").read_text())
         for name in re.findall(r"`([\w.]+)`", found["names"])
         if not name.endswith(".py")
     ]
     missing = [
         (file, name)
         for file, name in walks
-        for place in [next(place for place in (ROOM / room / file, ROOM / file) if place.is_file())]
+        for place in [next(place for place in (PACKAGE / folder / file, PACKAGE / file) if place.is_file())]
         if not re.search(rf"^ *(?:async def|def|class) {name}\b", place.read_text(), re.MULTILINE)
     ]
 

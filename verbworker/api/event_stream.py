@@ -10,7 +10,7 @@ from verbworker.errors import StoreError
 from verbworker.http.answers import STREAM_KEEPALIVE_S, STREAM_LIFE_S
 
 _READERS = 4  # so many may have all the streams that one may have
-_GREETING = b"retry: 2000\n\n"
+_GREETING = b"retry: 2000\n\n"  # milliseconds until a client reconnects: a restart takes about that
 _STILL_HERE = b": still here\n\n"
 
 

@@ -119,12 +119,12 @@ class MessageRoutes:
             raise
         answer = await self.immediate.hand_over(message, sent_by=sender.name)
         _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
-        told = {"message_id": message.message_id, "delivered": answer.is_delivered}
+        fields = {"message_id": message.message_id, "delivered": answer.is_delivered}
         if answer.is_delivered:
-            return JSONResponse(told)
+            return JSONResponse(fields)
         if answer.is_kept:
-            return JSONResponse(told, 202)
-        return JSONResponse({"error": answer.reason, **told}, 404)
+            return JSONResponse(fields, 202)
+        return JSONResponse({"error": answer.reason, **fields}, 404)
 
 
 def acting_client(client: Client, sender: Sender) -> Client:

@@ -159,8 +159,8 @@ def _sentence_of(error: Exception) -> Response:
 def _problem(
     status: int, detail: str, fields: dict[str, str] | None = None, *, headers: dict[str, str] | None = None
 ) -> Response:
-    said = HttpProblem(title=HTTPStatus(status).phrase, status=status, detail=detail, fields=fields or None)
-    return JSONResponse(said.model_dump(exclude_none=True), status, headers, media_type=MEDIA_TYPE)
+    problem = HttpProblem(title=HTTPStatus(status).phrase, status=status, detail=detail, fields=fields or None)
+    return JSONResponse(problem.model_dump(exclude_none=True), status, headers, media_type=MEDIA_TYPE)
 
 
 def _unreadable_at(error: RequestValidationError) -> str | None:

@@ -24,10 +24,10 @@ class Signed:
 
     def fits(self, body: bytes, secrets: Sequence[bytes]) -> bool:
         """Return whether one of the secrets made one of the signatures. Compares every pair, in constant time."""
-        said = f"{self.webhook_id}.{self.timestamp}.".encode() + body
+        signed = f"{self.webhook_id}.{self.timestamp}.".encode() + body
         found = False
         for secret in secrets:
-            expected = hmac.new(secret, said, sha256).digest()
+            expected = hmac.new(secret, signed, sha256).digest()
             for signature in self.signatures:
                 found |= hmac.compare_digest(expected, signature)
         return found

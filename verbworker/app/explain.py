@@ -30,8 +30,8 @@ def headline(frame: FrameReport) -> str:
 def explain(history: History) -> list[StoryLine]:
     """Return the whole history, oldest first; the last line describes the current state."""
     story = _Story(history)
-    lines = [*story.beginning(), *story.middle(), *story.verdict()]
-    story_lines = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, standing(history))]
+    lines = [*story.start(), *story.middle(), *story.verdict()]
+    story_lines = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, describe_state(history))]
     return [StoryLine(line.at, line.text[:1].upper() + line.text[1:]) for line in story_lines]
 
 
@@ -49,7 +49,7 @@ class _Story:
         self._history = history
         self._frame = history.frame
 
-    def beginning(self) -> Iterator[StoryLine]:
+    def start(self) -> Iterator[StoryLine]:
         first = _first_owner(self._history)
         yield StoryLine(
             self._frame.pushed_at,
@@ -227,7 +227,7 @@ def _explain_answer(frame: FrameReport) -> str:
     return "The engine acknowledged the verdict."
 
 
-def standing(history: History) -> str:
+def describe_state(history: History) -> str:
     """Describe the current state and what happens next."""
     frame = history.frame
     times = f"{frame.deliveries} {'delivery' if frame.deliveries == 1 else 'deliveries'}"
@@ -244,12 +244,12 @@ def standing(history: History) -> str:
             left = _retries({"retries_left": frame.retries_left})
             return f"The job waits for the engine to deliver it again; it may run from {due}, {left} left."
         case FrameState.INCIDENT:
-            told = (
+            text = (
                 "" if frame.reported_at else " The engine does not know yet; the sweep or the next delivery reports it."
             )
             return (
                 f"The job is held ({frame.fail_class} {frame.fail_code}: {frame.fail_text}) until a person releases it:"
-                f" verbworker frames release {frame.job_key} --reason ...{told}"
+                f" verbworker frames release {frame.job_key} --reason ...{text}"
             )
         case FrameState.STARTED if frame.lease_until >= frame.now:
             return f"Run {frame.runs} is in progress; its lease ends at {moment(frame.lease_until)}."

@@ -79,5 +79,5 @@ def _judge(troubles: Mapping[str, str | Limited | None]) -> Response:
 async def _refuse(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "there are /live, /ready and /metrics", 405: "only GET and HEAD"}
-    told = {"error": words.get(error.status_code, error.detail)}
-    return JSONResponse(told, error.status_code, {**(error.headers or {}), **_NOT_KEPT})
+    body = {"error": words.get(error.status_code, error.detail)}
+    return JSONResponse(body, error.status_code, {**(error.headers or {}), **_NOT_KEPT})

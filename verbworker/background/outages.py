@@ -18,20 +18,20 @@ class Outage:
 
     def forget(self) -> None:
         """Begin anew, as a process does."""
-        self._is_told = False
-        self._told_at = float("-inf")
+        self._is_logged = False
+        self._logged_at = float("-inf")
 
     def tell(self, at: float) -> str | None:
         """Return the line to write about a failure at this time, in seconds; None if it was written lately."""
-        if at - self._told_at < (_SAY_EVERY if self._is_told else _SAY_AGAIN):
+        if at - self._logged_at < (_SAY_EVERY if self._is_logged else _SAY_AGAIN):
             return None
-        self._is_told, self._told_at = True, at
+        self._is_logged, self._logged_at = True, at
         return f"{self._name} does not answer; work continues when it does"
 
     def note_answer(self) -> None:
         """Note that it answered; the first answer after an outage is logged if the outage was."""
-        if self._is_told:
-            self._is_told = False
+        if self._is_logged:
+            self._is_logged = False
             _log.info(f"{self._name} answers again")
 
 

@@ -40,9 +40,9 @@ class ServiceHealth:
         self.bug: EndedByBug | None = None
         self.limits: dict[str, str] = {}
         """What the service does without, by the name of the part."""
-        self._said_at: float | None = None
-        self._is_said = False
-        self._items_said_at: dict[str, float] = {}
+        self._logged_at: float | None = None
+        self._is_logged = False
+        self._items_logged_at: dict[str, float] = {}
 
     def note_success(self) -> None:
         """Note that a batch was worked, or that nothing was due."""
@@ -63,17 +63,17 @@ class ServiceHealth:
             self.failing_since = now
         if is_collision(error) and self.failures < _COLLISIONS_WORTH_A_LINE:
             return
-        if self._said_at is None or now - self._said_at >= _SAY_EVERY:
-            self._said_at = now
-            self._is_said = True
-            said = {"service": self.name, "error": kind, "reason": str(first), "failures": self.failures}
-            _log.warning("service is waiting", extra={**said, "seconds": round(now - self.failing_since, 1)})
+        if self._logged_at is None or now - self._logged_at >= _SAY_EVERY:
+            self._logged_at = now
+            self._is_logged = True
+            fields = {"service": self.name, "error": kind, "reason": str(first), "failures": self.failures}
+            _log.warning("service is waiting", extra={**fields, "seconds": round(now - self.failing_since, 1)})
 
     def _recover(self, now: float) -> None:
-        if self._is_said and self.failing_since is not None:
-            said = {"service": self.name, "failures": self.failures, "seconds": round(now - self.failing_since, 1)}
-            _log.info("service is back", extra=said)
-        self._is_said = False
+        if self._is_logged and self.failing_since is not None:
+            fields = {"service": self.name, "failures": self.failures, "seconds": round(now - self.failing_since, 1)}
+            _log.info("service is back", extra=fields)
+        self._is_logged = False
         self.failures = 0
         self.failing_since = None
 
@@ -106,15 +106,15 @@ class ServiceHealth:
         self.last_error = kind
         spot = f"{kind} in {file}, line {line}"
         if self._is_time_to_say(spot):
-            said = {"service": self.name, "error": kind, "file": file, "line": line}
-            _log.error(words, exc_info=error, extra=said)
+            fields = {"service": self.name, "error": kind, "file": file, "line": line}
+            _log.error(words, exc_info=error, extra=fields)
         return spot
 
     def _is_time_to_say(self, what: str) -> bool:
         now = asyncio.get_running_loop().time()
-        if now - self._items_said_at.get(what, float("-inf")) < _SAY_EVERY:
+        if now - self._items_logged_at.get(what, float("-inf")) < _SAY_EVERY:
             return False
-        self._items_said_at[what] = now
+        self._items_logged_at[what] = now
         return True
 
     def describe_limits(self) -> Iterator[str]:

@@ -121,7 +121,7 @@ class EntryHandle:
             raise EntryNotEnded(f"{entry.sentence}: no end within {timeout:g} seconds (entry {self.entry_id})")
         if entry.status == "completed":
             return entry.outcome or {}
-        last = await self._last_word()
+        last = await self._find_end()
         reason = "" if last is None else f": {describe(last)}"
         code = None if last is None else last.detail.get("code")
         raise EntryFailed(
@@ -140,7 +140,7 @@ class EntryHandle:
         """Request the end of the entry. See `Client.cancel`."""
         return await self._client.cancel(self.entry_id, reason, by=by)
 
-    async def _last_word(self) -> Event | None:
+    async def _find_end(self) -> Event | None:
         """Return the event that ended the entry."""
         events = await self._runbook.events(self.entry_id)
         ends = [event for event in events if event.kind in (Kind.RESULT, Kind.CANCELLED)]

@@ -34,8 +34,8 @@ class Invocation:
 
     def __str__(self) -> str:
         """Return text that `parse` reads back."""
-        said = (f" :{name} {_format_value(value)}" for name, value in self.args.items())
-        return f"({self.verb}{''.join(said)})"
+        parts = (f" :{name} {_format_value(value)}" for name, value in self.args.items())
+        return f"({self.verb}{''.join(parts)})"
 
 
 def parse(text: str) -> Invocation:

@@ -349,11 +349,11 @@ def _describe_difference(workflow: str, verb: Verb, written: Sequence[str] | Non
             f"{verb.name} declares that it {_ends_with(verb.errors or ())}, but the contract of {workflow} declares no"
             f" codes for it; add errors: {{{verb.name}: [{codes}]}} to the contract, or leave errors= of the verb out"
         )
-    said = f"the contract of {workflow} declares that {verb.name} {_ends_with(written)}, but the verb declares"
+    declared = f"the contract of {workflow} declares that {verb.name} {_ends_with(written)}, but the verb declares"
     if verb.errors is None:
         given = tuple(sorted(written))
-        return f"{said} no codes; add errors={given} to the verb, or take {verb.name} out of the contract's errors"
-    return f"{said} that it {_ends_with(verb.errors)}; write the same codes in both"
+        return f"{declared} no codes; add errors={given} to the verb, or take {verb.name} out of the contract's errors"
+    return f"{declared} that it {_ends_with(verb.errors)}; write the same codes in both"
 
 
 def _ends_with(codes: Iterable[str]) -> str:

@@ -34,22 +34,22 @@ _LONGEST = 120.0  # seconds; the case takes a few, a slow machine several times 
 _NEEDED = ("verbs/kyc/kyc.sql", "processes/kyc-open-case/process.bpmn")
 
 
-class Stage(Protocol):
+class DemoScreen(Protocol):
     """Where the demo is shown."""
 
-    def say(self, sentence: str) -> None:
+    def show(self, sentence: str) -> None:
         """Show what is prepared, and the result."""
 
-    def act(self, sentence: str) -> None:
+    def show_action(self, sentence: str) -> None:
         """Show what a person or an external system does now."""
 
-    def happen(self, line: EventLine) -> None:
+    def show_event(self, line: EventLine) -> None:
         """Show a line of the runbook."""
 
-    def stand(self, words: str) -> None:
+    def show_progress(self, words: str) -> None:
         """Show the progress of the case."""
 
-    async def breathe(self) -> None:
+    async def pause_to_read(self) -> None:
         """Leave time to read before the next action."""
 
 
@@ -61,7 +61,7 @@ def find_example() -> Path:
     raise CannotRun("the demo runs the example application, which only the repository has; run it in a checkout")
 
 
-async def play(stage: Stage, folder: Path, *, engine: str) -> int:
+async def play(screen: DemoScreen, folder: Path, *, engine: str) -> int:
     """Run the case and return the exit code; everything that was started has ended by then."""
     plan = Plan(
         app="verbs:registry",
@@ -73,39 +73,39 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
     )
     async with LocalPostgres(folder) as server:
         applied = await migrations.migrate(server.dsn)
-        stage.say(f"a Postgres of its own, {len(applied)} migrations applied")
-        await apply(server.dsn, plan.sql, stage.say)
+        screen.show(f"a Postgres of its own, {len(applied)} migrations applied")
+        await apply(server.dsn, plan.sql, screen.show)
         with screening() as url:
             worker = await worker_process.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
             if isinstance(worker, int):
                 return worker
             try:
-                stage.say(f"a worker for {worker.greeting.verbs} verbs, a screening service at {url}")
-                async with _open_scene(stage, plan, server.dsn) as scene:
-                    return await scene.play()
+                screen.show(f"a worker for {worker.greeting.verbs} verbs, a screening service at {url}")
+                async with _open_case(screen, plan, server.dsn) as case:
+                    return await case.play()
             finally:
                 await worker.end()
 
 
 @asynccontextmanager
-async def _open_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
+async def _open_case(screen: DemoScreen, plan: Plan, dsn: str) -> AsyncIterator["DemoCase"]:
     settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
     async with Client(settings, load_app(plan.app)) as client:
-        yield Scene(stage, client, EventLog(client.resources.runbook, plan.tenant))
+        yield DemoCase(screen, client, EventLog(client.resources.runbook, plan.tenant))
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DemoCase:
     """All participants: the one who asks, the sender, the decider and the viewer."""
 
-    stage: Stage
+    screen: DemoScreen
     client: Client
     log: EventLog
 
     async def play(self) -> int:
         """Run the case; returns 0 if it was decided as intended."""
         entry = await self.client.start(CASE, by="ann")
-        self.stage.act(f"Ann asks: {(await entry.read()).sentence}")
+        self.screen.show_action(f"Ann asks: {(await entry.read()).sentence}")
         try:
             async with asyncio.timeout(_LONGEST):
                 ended = await self._await_end(entry)
@@ -119,14 +119,14 @@ class Scene:
         while True:
             found = await entry.read()
             for line in await self.log.news():
-                self.stage.happen(line)
-            self.stage.stand(found.progress)
+                self.screen.show_event(line)
+            self.screen.show_progress(found.progress)
             if found.is_final:
                 return found
             for wait in found.waits:
                 if wait.token_id not in answered and (answer := self._answer(wait)) is not None:
                     answered.add(wait.token_id)
-                    await self.stage.breathe()
+                    await self.screen.pause_to_read()
                     await answer(entry.entry_id)
             await asyncio.sleep(_LOOK_EVERY)
 
@@ -140,22 +140,22 @@ class Scene:
                 return None
 
     async def _send_papers(self, entry_id: UUID) -> None:
-        self.stage.act(f"The customer sends: {', '.join(_PAPERS)}")
+        self.screen.show_action(f"The customer sends: {', '.join(_PAPERS)}")
         papers = [{"kind": kind, "reference": f"store://papers/{kind}"} for kind in _PAPERS]
         name, key = "kyc.documents-received", str(entry_id)
         await self.client.send(name, key, {"documents": papers}, entry_id=entry_id, by="portal")
 
     async def _approve(self, entry_id: UUID) -> None:
-        self.stage.act("Ada looks at the papers and approves")
+        self.screen.show_action("Ada looks at the papers and approves")
         await self.client.decide(entry_id, "approve", reason="all is in order", by="ada")
 
     async def _conclude(self, entry: EntryDetail) -> int:
         verified = await self.client.resources.runbook.verify(TENANT, entry.entry_id)
         outcome = dict(entry.outcome or {})
-        self.stage.say(f"{entry.sentence}: {entry.status}")
+        self.screen.show(f"{entry.sentence}: {entry.status}")
         for name, value in outcome.items():
-            self.stage.say(f"  {name.replace('_', ' ')}: {value}")
-        self.stage.say(f"  the record: {verified.events} events, {len(verified.broken)} broken")
+            self.screen.show(f"  {name.replace('_', ' ')}: {value}")
+        self.screen.show(f"  the record: {verified.events} events, {len(verified.broken)} broken")
         went_well = entry.status is Status.COMPLETED and outcome.get("decision") == "approved" and not verified.broken
         return 0 if went_well else 1
 

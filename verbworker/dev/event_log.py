@@ -30,13 +30,13 @@ class EventLog:
     def __init__(self, runbook: Runbook, tenant: str) -> None:
         self._runbook = runbook
         self._tenant = tenant
-        self._told: dict[UUID, int] = {}
+        self._last_seqs: dict[UUID, int] = {}
         self._since: datetime | None = None
 
     async def skip(self) -> None:
         """Skip everything that happened so far."""
         for moved in await self._runbook.find_moves(self._tenant, since=None):
-            self._told[moved.entry_id] = moved.last_seq
+            self._last_seqs[moved.entry_id] = moved.last_seq
             self._since = moved.at - _OVERLAP
 
     async def news(self) -> list[EventLine]:
@@ -44,10 +44,10 @@ class EventLog:
         lines: list[EventLine] = []
         for moved in await self._runbook.find_moves(self._tenant, since=self._since):
             self._since = moved.at - _OVERLAP
-            before = self._told.get(moved.entry_id, 0)
+            before = self._last_seqs.get(moved.entry_id, 0)
             if moved.last_seq <= before:
                 continue
             for event in await self._runbook.events(moved.entry_id, after=before):
                 lines.append(EventLine(event.at, event.entry_id, moved.sentence, describe(event)))
-                self._told[moved.entry_id] = event.seq
+                self._last_seqs[moved.entry_id] = event.seq
         return sorted(lines, key=lambda line: line.at)

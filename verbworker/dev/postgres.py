@@ -19,7 +19,7 @@ from verbworker.errors import CannotRun, StoreUnavailable
 from verbworker.stores.database import connect
 
 LOOPBACK = "127.0.0.1"
-_NOBODY = 65534
+_NOBODY = 65534  # the user id of `nobody` on Linux: Postgres refuses to run as root
 _START_SECONDS = 60.0  # a start takes a second or two, recovery on a busy machine longer
 _LOOK_EVERY = 0.05  # seconds; a developer waits for it
 _ANSWER_SECONDS = 5  # a server on this machine that takes longer is not ready
@@ -123,12 +123,12 @@ class LocalPostgres:
             **self._as_user(),
         )
         try:
-            _, said = await process.communicate()
+            _, output = await process.communicate()
         finally:
             await end(process, signal.SIGKILL)
             secret.unlink(missing_ok=True)
         if process.returncode != 0:
-            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(said.decode().split())}")
+            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(output.decode().split())}")
         fresh.rename(self._files)
 
     def _prepare(self) -> tuple[Path, Path]:
@@ -158,10 +158,10 @@ class LocalPostgres:
             async with asyncio.timeout(_START_SECONDS):
                 while not await self._answers():
                     if not self.is_alive():
-                        raise CannotRun(f"Postgres did not start: {self._last_words()}")
+                        raise CannotRun(f"Postgres did not start: {self._log_end()}")
                     await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
-            raise CannotRun(f"Postgres was not ready in {_START_SECONDS:.0f} s: {self._last_words()}") from None
+            raise CannotRun(f"Postgres was not ready in {_START_SECONDS:.0f} s: {self._log_end()}") from None
 
     def _as_user(self) -> dict[str, Any]:
         # A session of its own: Ctrl-C in a terminal reaches only us, and we end the others in order.
@@ -190,7 +190,7 @@ class LocalPostgres:
                 f"a Postgres of an earlier session in {self._folder} does not end; end process {pid}"
             ) from None
 
-    def _last_words(self) -> str:
+    def _log_end(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         fatal = [line for line in lines if "FATAL" in line]
         return f"{(fatal or lines or ['no output'])[-1]} (its log: {self._log}; pass another --data to start over)"

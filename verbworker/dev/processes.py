@@ -8,7 +8,7 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # from linux/prctl.h; Python has no name for it
 
 
 def end_with_parent(number: int) -> Callable[[], None] | None:

@@ -75,9 +75,9 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProc
             preexec_fn=end_with_parent(signal.SIGTERM),
         )
     try:
-        said = await reader.readline()
-        if said:
-            return WorkerProcess(process, line, Greeting(**json.loads(said)))
+        greeting = await reader.readline()
+        if greeting:
+            return WorkerProcess(process, line, Greeting(**json.loads(greeting)))
         line.close()
         return await process.wait() or 2
     except BaseException:

@@ -11,7 +11,7 @@ from verbworker.stores import migrations as _schema
 from verbworker.stores.checkup import Checkup
 from verbworker.stores.dsn import hide_password
 
-_OLDEST, _NEWEST = 15, 18
+_OLDEST, _NEWEST = 15, 18  # major versions: older ones lack what the migrations use, newer ones are not tested
 _LOOKS = 3  # the fastest round trip counts: the first also opens the connection
 _SOME_SECONDS = timedelta(seconds=2)  # clocks kept by NTP differ by less; leases bear more
 _MOST_NAMED = 5  # enough to recognize what is missing; one grant covers all

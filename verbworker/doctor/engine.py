@@ -15,9 +15,9 @@ from verbworker.engine.protocol import Ask, EngineOffers, KnowsOffers, Offer, Te
 from verbworker.errors import EngineError
 from verbworker.stores.checkup import Checkup
 
-_LISTENERS = (8, 6)
-_MAINTAINED = (8, 8)
-_CANCEL_LISTENERS = (8, 10)
+_LISTENERS = (8, 6)  # the first version that runs execution listeners, which woven models need
+_MAINTAINED = (8, 8)  # the first one that Camunda still fixes; `_ENDED` has the dates of those before
+_CANCEL_LISTENERS = (8, 10)  # the first one that reports the cancellation of an instance by a job
 _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
 _LISTENING = 0.5  # seconds; an engine or a proxy that refuses streams answers in one round trip
 _TO_THE_SECOND = timedelta(seconds=1)  # people read no more digits

@@ -10,7 +10,7 @@ from verbworker.engine.known_faults import version_number
 from verbworker.stores.checkup import Checkup
 
 _LEASES: Final = "leases"
-_LEASES_SINCE: Final = (8, 10, 0)
+_LEASES_SINCE: Final = (8, 10, 0)  # engines before it know no lease token, so there is nothing to check
 
 
 async def look(subject: Subject) -> Sequence[CheckResult]:

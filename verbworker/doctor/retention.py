@@ -20,17 +20,17 @@ _MANY = 1_000_000
 async def look(subject: Subject) -> Sequence[CheckResult]:
     """Report rows that are due, overdue, or kept forever."""
     settings, database = subject.settings, await subject.database()
-    standing = await retention(settings, database).standing(most=COUNTED)
+    states = await retention(settings, database).read_states(most=COUNTED)
     now = await Checkup(database).clock()
     found = [
-        *_behind([one for one in standing if one.behind(now) > _LATE], settings.export_dir is not None),
+        *_behind([one for one in states if one.behind(now) > _LATE], settings.export_dir is not None),
         *_check_growth(
-            [one for one in standing if one.kept is None and one.rule.setting not in settings.model_fields_set]
+            [one for one in states if one.kept is None and one.rule.setting not in settings.model_fields_set]
         ),
     ]
     if settings.export_dir is not None:
         ExportDirectory(settings.export_dir).check()
-    return found or [ok(_NAME, _summary(standing))]
+    return found or [ok(_NAME, _summary(states))]
 
 
 def _behind(late: Sequence[RuleState], has_export: bool) -> Sequence[CheckResult]:
@@ -57,7 +57,7 @@ def _check_growth(kept: Sequence[RuleState]) -> Sequence[CheckResult]:
     ]
 
 
-def _summary(standing: Sequence[RuleState]) -> str:
-    due = sum(one.due.rows for one in standing)
-    kept = [f"{one.rule.kind} (about {one.size.rows:,} rows)" for one in standing if one.kept is None]
+def _summary(states: Sequence[RuleState]) -> str:
+    due = sum(one.due.rows for one in states)
+    kept = [f"{one.rule.kind} (about {one.size.rows:,} rows)" for one in states if one.kept is None]
     return f"{due} row(s) are due; kept forever: {', '.join(kept) or 'nothing'}"

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-_KEEPS_TIMEOUTS = (8, 6, 13)
+_KEEPS_TIMEOUTS = (8, 6, 13)  # the first version with the fix
 _RELATED_FAULTS_END = (8, 8, 0)
-_HAS_SEARCH = (8, 8, 0)
+_HAS_SEARCH = (8, 8, 0)  # the first version with POST /v2/jobs/search
 # The high bits of a Zeebe key hold its partition; the rest counts within the partition.
 _KEY_BITS = 51
 

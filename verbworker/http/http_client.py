@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _IDLE_S: Final = 10.0
 # A worker completes, extends and polls at the same time; more than this would only queue in the gateway.
 _MOST_CONNECTIONS: Final = 100
+# Without compression, the limit of an answer is that of the memory used.
+_PLAIN: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +80,11 @@ class HttpClient:
             follow_redirects=follow_redirects,
             event_hooks={"request": [_check_address] if follow_redirects else []},
         )
-        # Without compression, the limit is that of the memory used.
-        plain = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
-        try:
+        with _translate_errors():
             httpx.URL(url).raw_host.decode().encode("idna")  # fails for a name that DNS does not allow
-            request = client.stream(method, url, headers=plain, data=form, content=content)
+            request = client.stream(method, url, headers={**_PLAIN, **(headers or {})}, data=form, content=content)
             async with asyncio.timeout(self.timeout_s), client, request as answer:
                 return Reply(answer.status_code, answer.headers, *await _read(answer, self.largest_answer))
-        except httpx.HTTPError as error:
-            raise ConnectionError(str(error) or type(error).__name__) from error
-        except (httpx.InvalidURL, UnicodeError) as error:
-            raise ValueError("the address cannot be used") from error
 
 
 class HttpConnections:
@@ -117,20 +114,10 @@ class HttpConnections:
         timeout_s: float,
     ) -> Reply:
         """Send one request. Raises `OSError` without an answer in time, `ValueError` for an unusable address."""
-        import httpx  # here: it takes 45 ms, and a worker that speaks gRPC alone needs none
-
-        # Without compression, the limit is that of the memory used.
-        plain = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
-        try:
-            client = self._open()
-            async with asyncio.timeout(timeout_s):
-                async with client.stream(method, f"{self._url}{path}", headers=plain, content=content) as answer:
-                    body, is_whole = await _read(answer, self._largest_answer)
-                    return Reply(answer.status_code, answer.headers, body, is_whole)
-        except httpx.HTTPError as error:
-            raise ConnectionError(str(error) or type(error).__name__) from error
-        except (httpx.InvalidURL, UnicodeError) as error:
-            raise ValueError("the address cannot be used") from error
+        with _translate_errors():
+            request = self._open().stream(method, f"{self._url}{path}", headers={**_PLAIN, **headers}, content=content)
+            async with asyncio.timeout(timeout_s), request as answer:
+                return Reply(answer.status_code, answer.headers, *await _read(answer, self._largest_answer))
 
     async def close(self) -> None:
         """Close every connection; the next request opens a new one."""
@@ -160,9 +147,22 @@ class HttpConnections:
         return self._client
 
 
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Raise errors of httpx as `ConnectionError` without an answer, and as `ValueError` for an unusable address."""
+    import httpx  # here: it takes 45 ms, and a worker that speaks gRPC alone needs none
+
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise ConnectionError(str(error) or type(error).__name__) from error
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ValueError("the address cannot be used") from error
+
+
 async def _read(answer: "httpx.Response", largest: int) -> tuple[bytes, bool]:
     """Return the body up to `largest` bytes, and whether that is all of it; nothing is read of one announced larger."""
-    if _announced(answer) > largest:
+    if _announced_length(answer) > largest:
         return b"", False
     body = bytearray()
     async for part in answer.aiter_raw():
@@ -172,7 +172,7 @@ async def _read(answer: "httpx.Response", largest: int) -> tuple[bytes, bool]:
     return bytes(body[:largest]), len(body) <= largest
 
 
-def _announced(answer: "httpx.Response") -> int:
+def _announced_length(answer: "httpx.Response") -> int:
     length = answer.headers.get("Content-Length", "")
     return int(length) if length.isdecimal() else 0
 

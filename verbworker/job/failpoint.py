@@ -44,12 +44,12 @@ def arm_from_environment() -> None:
     text = os.environ.get(VARIABLE, "")
     if not text:
         return
-    name, _, deed = text.partition(":")
+    name, _, effect = text.partition(":")
     point = Point(name)
-    number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[deed or "kill"]
+    number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[effect or "kill"]
 
-    def strike(reached: Point) -> None:
+    def send_signal(reached: Point) -> None:
         if reached is point:
             os.kill(os.getpid(), number)
 
-    arm(strike)
+    arm(send_signal)

@@ -102,10 +102,10 @@ class _Request:
     """A request that is not traced here."""
 
     def __init__(self, traceparent: str | None) -> None:
-        self._told = RequestSpan(traceparent, lambda _: None)
+        self._span = RequestSpan(traceparent, lambda _: None)
 
     def __enter__(self) -> RequestSpan:
-        return self._told
+        return self._span
 
     def __exit__(self, *_: object) -> None:
         return None

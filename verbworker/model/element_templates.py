@@ -45,7 +45,7 @@ def templates(registry: Registry) -> list[Template]:
         found += [wait for message, key in workflow.messages.items() for wait in _messages(message, key, workflow)]
         found += [wait for flag in workflow.flag_contract.flags.values() for wait in _timers(flag, workflow)]
     if any(workflow.compensation for workflow in registry.workflows.values()):
-        found.append(_undoing())
+        found.append(_make_undo_template())
     # Two workflow verbs that wait with the same key or flag share one template.
     return [template for _, template in sorted({str(template["id"]): template for template in found}.items())]
 
@@ -68,7 +68,7 @@ def _verb(verb: Verb) -> Template:
     )
 
 
-def _undoing() -> Template:
+def _make_undo_template() -> Template:
     words = "Undo what this case has done, the newest step first"
     task = _hidden(COMPENSATE, {"type": "zeebe:taskDefinition", "property": "type"})
     return _template(

@@ -12,6 +12,7 @@ _PARTS = re.compile(
     r"P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
     r"(?:T(?:(?P<hours>-?\d+)H)?(?:(?P<minutes>-?\d+)M)?(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?"
 )
+# The years of a datetime end with 9999: a time this far can still be moved without an overflow.
 _FARTHEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -43,7 +44,7 @@ def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
     return DueTime(at, None if times is None else times - 1)
 
 
-def following(text: str, before: DueTime, now: datetime) -> DueTime | None:
+def next_due(text: str, before: DueTime, now: datetime) -> DueTime | None:
     """Return a cycle's next time after `before`, or None when that was the last. Missed times are skipped."""
     if before.again == 0:
         return None

@@ -156,13 +156,13 @@ class _Reading:
     def scope(self, scope: Scope, inside: tuple[str, ...]) -> Iterator[tuple[str, ModelWait]]:
         """Yield every element of a scope and of its nested scopes."""
         for node in scope.nodes:
-            waiting = self._waiting(scope, node, inside)
+            waiting = self._find_wait(scope, node, inside)
             if waiting is not None:
                 yield node.id, replace(waiting, inside=inside)
             if node.scope is not None:
                 yield from self.scope(node.scope, (*inside, node.id))
 
-    def _waiting(self, scope: Scope, node: FlowNode, inside: tuple[str, ...]) -> ModelWait | None:
+    def _find_wait(self, scope: Scope, node: FlowNode, inside: tuple[str, ...]) -> ModelWait | None:
         name = node.name or node.id
         match node.kind:
             case NodeKind.USER_TASK:

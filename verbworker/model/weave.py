@@ -116,9 +116,9 @@ def _woven(root: Element, registry: Registry, engine: Version) -> Woven:
     refuse_unheard(process, engine)
     compiled = compile_process(model, process, workflow, registry.policies)
     edits = [
-        *_listening(process, _ends_of(engine)),
+        *_add_listeners(process, _ends_of(engine)),
         *hear_tasks(process, LISTENER_RETRIES),
-        *_retrying(process, compiled, registry),
+        *_set_retries(process, compiled, registry),
         *_name_profiles(process, compiled),
     ]
     return Woven(
@@ -165,7 +165,7 @@ def _ends_of(engine: Version) -> _Listeners:
     return ("end", COMPLETE), *cancels
 
 
-def _listening(process: Process, ends: _Listeners) -> Iterator[Edit]:
+def _add_listeners(process: Process, ends: _Listeners) -> Iterator[Edit]:
     yield _listeners_in(process.element, ends)
     for scope, node in process.walk():
         is_inner = scope is not process.scope
@@ -219,7 +219,7 @@ def _header(digest: str) -> Callable[[str], str]:
     return lambda namespace: f'<zeebe:header{namespace} key="{HEADER}" value="{digest}"/>'
 
 
-def _retrying(process: Process, compiled: Compiled, registry: Registry) -> Iterator[Edit]:
+def _set_retries(process: Process, compiled: Compiled, registry: Registry) -> Iterator[Edit]:
     named = {node["id"]: node["task"].get("policy") for node in compiled.ir["nodes"] if "task" in node}
     for _, node in process.walk():
         definition = node.binding.element

@@ -24,7 +24,7 @@ from verbworker.errors import CannotRun
 from verbworker.profile.verify.python_source import OTHER_SIGNS
 
 # Rules about mappings and about the contract: this report says the same for each mapping and each process.
-_TOLD_ELSEWHERE = ("HB302", "HB303", "HB304", "HB305", "HB307", "HB308", "HB406")
+_REPORTED_HERE = ("HB302", "HB303", "HB304", "HB305", "HB307", "HB308", "HB406")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _found_by_linter(model: Resource, definitions: Definitions, settings: Settin
     refused = {branch.error.code for branch in branches(definitions) if branch.error is not None}
     hollow = replace(settings or Settings(), profile=HOLLOW)
     for finding in inspect(model.content, model.name, hollow, Contracts()).findings:
-        if finding.severity is Severity.ERROR and finding.code not in (*_TOLD_ELSEWHERE, *refused):
+        if finding.severity is Severity.ERROR and finding.code not in (*_REPORTED_HERE, *refused):
             yield _finding(finding)
 
 

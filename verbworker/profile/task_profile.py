@@ -74,7 +74,7 @@ class ProcessProfile:
         """Build the profile from a compiled process."""
         # Through JSON, where pydantic's strict mode accepts a list for a tuple.
         resolved = {
-            name: Policy.model_validate_json(canonical({"name": name, **told})) for name, told in policies.items()
+            name: Policy.model_validate_json(canonical({"name": name, **fields})) for name, fields in policies.items()
         }
         templates = {
             message["key"]: _parse(message["template"])

@@ -88,8 +88,8 @@ def format_decision(gate: GateRecord, number: Number) -> list[str]:
     made = gate.verdict
     if made is None:
         return [f"{gate.gate} of {number(gate.entry_id)} still waits."]
-    said = f"{made.by} decided {made.decision} at {gate.gate} of {number(gate.entry_id)}"
-    return [f"{said}, but too late: it was no longer needed." if made.answer == "gone" else f"{said}; it continues."]
+    text = f"{made.by} decided {made.decision} at {gate.gate} of {number(gate.entry_id)}"
+    return [f"{text}, but too late: it was no longer needed." if made.answer == "gone" else f"{text}; it continues."]
 
 
 def format_entries(entries: Sequence[ListedEntry], number: Number) -> list[str]:
@@ -130,9 +130,9 @@ def format_event(event: EventRecord) -> str:
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
         return f"Message delivery failed, manual resolution required: {name}"
-    said = event.sentence
+    text = event.sentence
     reason = event.detail.get("reason") if event.kind is Kind.GATE_DECIDED else None
-    return f"{said}: {reason}" if reason else said
+    return f"{text}: {reason}" if reason else text
 
 
 def format_start(entry: EntryRecord, number: Number) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 _NAME = Path("verbworker") / "repl-history"
+# Lines hold names and arguments of cases, so other users of the machine must not read them.
 _OWN_FOLDER = 0o700
 _OWN_FILE = 0o600
 

@@ -57,8 +57,8 @@ async def run_lines(session: ReplSession, pipe: Pipe) -> int:
     worst = 0
     while (line := await pipe.read()) is not None:
         answer = await session.evaluate(line)
-        for said in answer.said:
-            say(plain(said))
+        for line in answer.lines:
+            say(plain(line))
         if answer.complaint is not None:
             complain(plain(answer.complaint))
         sys.stdout.flush()

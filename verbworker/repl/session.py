@@ -20,6 +20,7 @@ from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
 from verbworker.stores.id_prefixes import IdPrefixes
 
+# The exit codes of every command.
 REFUSED = 1
 COULD_NOT_RUN = 2
 _LATEST = 20  # lines of a listing; they fit a terminal of 24
@@ -41,7 +42,7 @@ class Person(Protocol):
 class ReplAnswer:
     """The result of a line: lines to print or a complaint, and an exit code."""
 
-    said: Sequence[str] = ()
+    lines: Sequence[str] = ()
     complaint: str | None = None
     code: int = 0
     leaves: bool = False
@@ -138,11 +139,11 @@ class ReplSession:
 
     async def _ask_for(self, slot: ArgumentSlot, question: str) -> Value:
         while True:
-            said = await self._person.ask(f"{question} ({slot.takes})", slot)
-            if said is None or said.strip().lower() == CANCEL:
+            reply = await self._person.ask(f"{question} ({slot.takes})", slot)
+            if reply is None or reply.strip().lower() == CANCEL:
                 raise _Cancelled
             try:
-                return read_answer(slot, said)
+                return read_answer(slot, reply)
             except InvocationInvalid as error:
                 question = f"{error}. {slot.question}"
 

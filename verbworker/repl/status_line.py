@@ -55,13 +55,13 @@ class StatusLine:
     async def _status(self) -> str:
         client = self._client
         parked = await client.resources.runbook.count_parked(client.tenant, most=_MOST_COUNTED)
-        said = f"parked: {parked}{'+' if parked == _MOST_COUNTED else ''}"
+        text = f"parked: {parked}{'+' if parked == _MOST_COUNTED else ''}"
         if self._last is None:
-            return said
+            return text
         try:
             entry = await (await client.entry(self._last)).read()
         except NotFound:
-            return said
+            return text
         waiting = (await client.gates(entry_id=entry.entry_id)).gates
         self.takes = {name: gate.decisions for name, gate in names_of(waiting, self._numbers).items()}
-        return f"{said}  |  {self._numbers(entry.entry_id)}: {entry.progress}"
+        return f"{text}  |  {self._numbers(entry.entry_id)}: {entry.progress}"

@@ -117,8 +117,8 @@ class Terminal:
     async def agrees(self, sentence: str) -> bool | None:
         """Ask whether to go on; Enter alone means yes."""
         _say(sentence)
-        while (said := await self._answer("Go on? [Y/n] ", None)) is not None:
-            match said.strip().lower():
+        while (reply := await self._answer("Go on? [Y/n] ", None)) is not None:
+            match reply.strip().lower():
                 case "" | "y" | "yes":
                     return True
                 case "n" | "no" | "cancel":
@@ -166,7 +166,7 @@ async def converse(session: ReplSession, terminal: Terminal, watch: StatusLine) 
 
 
 def _tell(answer: ReplAnswer) -> None:
-    for line in answer.said:
+    for line in answer.lines:
         _say(line)
     if answer.complaint is not None:
         _say(answer.complaint)

@@ -22,8 +22,8 @@ class Progress:
     def detailed(self) -> str:
         """Return for example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
         so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"
-        said = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
-        return ", ".join((so_far, *said))
+        parts = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
+        return ", ".join((so_far, *parts))
 
 
 def coarse_progress(status: Status) -> str:

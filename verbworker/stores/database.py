@@ -371,14 +371,14 @@ class Database:
         """Return whether another pool uses the same database."""
         return self._dsn == other._dsn
 
-    async def listen(self, channel: str, heard: Callable[[str], None], begun: Callable[[], None]) -> None:
+    async def listen(self, channel: str, receive: Callable[[str], None], started: Callable[[], None]) -> None:
         """Call `begun` once listening and `heard` per notification; raise `StoreUnavailable` when disconnected."""
         async with connect(self._dsn) as connection:
             lost = asyncio.Event()
             speaking: Any = connection
             speaking.add_termination_listener(lambda _: lost.set())
-            await speaking.add_listener(channel, lambda _connection, _pid, _channel, words: heard(words))
-            begun()
+            await speaking.add_listener(channel, lambda _connection, _pid, _channel, words: receive(words))
+            started()
             await lost.wait()
         raise StoreUnavailable("the connection that listens was lost")
 

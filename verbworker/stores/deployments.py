@@ -115,8 +115,8 @@ class Deployments:
             query("deployments", "assume"), self._engine_id, key, process_id, version, within
         )
         if row is not None:
-            said = {"process_id": process_id, "version": version, "definition_key": key}
-            _log.warning("the engine has a model whose deployment it did not confirm; it is assumed", extra=said)
+            fields = {"process_id": process_id, "version": version, "definition_key": key}
+            _log.warning("the engine has a model whose deployment it did not confirm; it is assumed", extra=fields)
         return row is not None
 
     async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:

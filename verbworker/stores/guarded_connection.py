@@ -85,10 +85,10 @@ def _ours() -> Iterator[None]:
 @lru_cache(maxsize=256)
 def _check(query: str) -> str:
     for first, second in _beginnings(query):
-        for said in (first, f"{first} {second}"):
-            if said in _CONTROL:
+        for words in (first, f"{first} {second}"):
+            if words in _CONTROL:
                 raise PermanentContract(
-                    f"a verb may not run {said}: its transaction belongs to the runtime", code="TransactionControl"
+                    f"a verb may not run {words}: its transaction belongs to the runtime", code="TransactionControl"
                 )
     return query
 

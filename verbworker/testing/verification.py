@@ -27,5 +27,5 @@ def assert_verified(models: Sequence[str], registry: Registry | None = None, *, 
     if registry is not None:
         verified = verified.with_coverage(registry, is_part=True)
     report = verified.report
-    told = [render(report, "concise", rules=RULES).strip(), *map(str, report.problems)]
-    assert report.exit_code(sources.project.max_warnings) == 0, "verbworker verify would not pass:\n" + "\n".join(told)
+    lines = [render(report, "concise", rules=RULES).strip(), *map(str, report.problems)]
+    assert report.exit_code(sources.project.max_warnings) == 0, "verbworker verify would not pass:\n" + "\n".join(lines)

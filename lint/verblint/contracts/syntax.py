@@ -14,7 +14,7 @@ SENTENCE_PLACE = r"\{([^{}]*)\}"
 PAYLOAD_SCHEMA = r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})"
 # An engine cuts a longer error code, which makes it another code.
 MAX_ERROR_CODE = 200
-MAX_TEXT = 1000
+MAX_TEXT = 1000  # characters; a sentence for people is far shorter, and it is stored with every entry
 
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 _WORD = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"

@@ -24,7 +24,7 @@ def reachable(scope: Scope) -> set[str]:
     return seen
 
 
-def looping(scope: Scope) -> list[FlowNode]:
+def find_looping(scope: Scope) -> list[FlowNode]:
     """Return the nodes on loops and between two loops, in document order."""
     following = {node.id: {step.id for step in successors(scope, node)} for node in scope.nodes}
     leading: dict[str, set[str]] = {name: set() for name in following}

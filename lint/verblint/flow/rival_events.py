@@ -8,7 +8,7 @@ from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Scope
 Place = list[tuple[str, FlowNode]]
 
 
-def catching(model: Definitions) -> Iterator[Place]:
+def iterate_catches(model: Definitions) -> Iterator[Place]:
     """Yield, for each place where events compete, what each of its events catches."""
     for process in model.processes:
         for scope in process.scope.scopes():

@@ -10,7 +10,7 @@ from verblint.contracts.contract import Contracts
 from verblint.contracts.profiles import profile_of
 from verblint.feel.branch import Branch
 from verblint.feel.condition import Comparison, walk
-from verblint.flow.graph import looping, reachable
+from verblint.flow.graph import find_looping, reachable
 from verblint.flow.job_nodes import jobs
 from verblint.flow.message_waits import waits
 from verblint.names import COMPENSATE, describe, suggestion
@@ -204,7 +204,7 @@ def unbounded_loop(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes if is_used(context) else ():
         for scope in process.scope.scopes():
-            loop = looping(scope)
+            loop = find_looping(scope)
             names = {node.id for node in loop}
             leaving = [b for b in context.branches if b.scope is scope and b.flow.source in names]
             if loop and not any(map(_counts, leaving)):

@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.element import AMEIDE, BPMN, Element
 from verblint.bpmn.model import FlowNode, NodeKind, Process
 from verblint.contracts.profiles import Profile, profile_of
-from verblint.flow.graph import looping
+from verblint.flow.graph import find_looping
 from verblint.names import describe, extended_by
 from verblint.report import Finding
 from verblint.rule import NARROWED, Context, rule
@@ -63,7 +63,7 @@ def _number(element: Element) -> int:
 
 def _loops(context: Context, process: Process, profile: Profile) -> Iterator[Finding]:
     for scope in process.scope.scopes():
-        for node in looping(scope)[:1]:
+        for node in find_looping(scope)[:1]:
             message = f"the loop through {node.id} is not in the profile {profile.name}"
             yield context.at(node.element, message, hint="Draw it without a loop", detail="loop")
 

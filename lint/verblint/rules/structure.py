@@ -17,7 +17,7 @@ from verblint.bpmn.event_cause import (
 from verblint.bpmn.model import EVENTFUL, EVENTS, FlowNode, NodeKind, Scope
 from verblint.flow.job_nodes import jobs
 from verblint.flow.loops import restless_loops
-from verblint.flow.rival_events import catching
+from verblint.flow.rival_events import iterate_catches
 from verblint.names import describe
 from verblint.report import Finding, Severity
 from verblint.rule import NOT_EXECUTABLE, Context, rule
@@ -280,7 +280,7 @@ def caught_twice(context: Context) -> Iterator[Finding]:
     Wrong:  two boundary events on one task, both for the message documents-received
     Right:  one of them
     """
-    for place in catching(context.model):
+    for place in iterate_catches(context.model):
         seen: set[str] = set()
         for name, node in place:
             if name in seen:

@@ -130,12 +130,12 @@ class OpenTelemetryTracer:
             attributes["messaging.message.conversation_id"] = entry_id
         began = time.perf_counter()
         with self._open(f"process {job.type}", SpanKind.CONSUMER, attributes, _context(parent)) as span:
-            told = JobSpan(span)
+            job_span = JobSpan(span)
             try:
-                yield told
+                yield job_span
             finally:
-                if told.outcome != "not claimed":
-                    self._record(job.type, time.perf_counter() - began, told.error_type)
+                if job_span.outcome != "not claimed":
+                    self._record(job.type, time.perf_counter() - began, job_span.error_type)
 
     @contextmanager
     def request(self, verb: str, traceparent: str | None) -> Iterator[RequestSpan]:
@@ -182,13 +182,13 @@ class OpenTelemetryTracer:
                 _mark(span, status)
 
     def _operation(self, name: str, kind: str, destination: str, *, message_id: str | None = None) -> dict[str, str]:
-        told = {
+        attributes = {
             "messaging.system": self._system,
             "messaging.operation.name": name,
             "messaging.operation.type": kind,
             "messaging.destination.name": destination,
         }
-        return told if message_id is None else {**told, "messaging.message.id": message_id}
+        return attributes if message_id is None else {**attributes, "messaging.message.id": message_id}
 
     @contextmanager
     def _open(

@@ -43,51 +43,51 @@ def demo(
         del os.environ[name]
     config.load(engine=engine)
     with ExitStack() as stack:
-        stage = stack.enter_context(RichStage())
+        screen = stack.enter_context(RichScreen())
         folder = stack.enter_context(_short_lived_folder())
 
         async def work() -> int | None:
             stop = asyncio.Event()
             with stopped_by_signal(stop):
-                return await unless(stop, lambda: play(stage, folder, engine=engine))
+                return await unless(stop, lambda: play(screen, folder, engine=engine))
 
         code = run(work())
         if code == 0:
-            stage.say(f"done in {perf_counter() - began:.1f} s; everything that was started has ended")
+            screen.show(f"done in {perf_counter() - began:.1f} s; everything that was started has ended")
     raise typer.Exit(130 if code is None else code)
 
 
-class RichStage:
+class RichScreen:
     """Prints plain lines into a pipe; on a terminal, colours and a moving status line."""
 
     def __init__(self) -> None:
         self._console = Console(soft_wrap=True, highlight=False)
         self._status = self._console.status("preparing", spinner="dots")
 
-    def __enter__(self) -> "RichStage":
+    def __enter__(self) -> "RichScreen":
         self._status.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def say(self, sentence: str) -> None:
+    def show(self, sentence: str) -> None:
         """Print one line."""
         self._console.print(escape(sentence))
 
-    def act(self, sentence: str) -> None:
+    def show_action(self, sentence: str) -> None:
         """Print one highlighted line."""
         self._console.print(f"[bold cyan]> {escape(sentence)}[/]")
 
-    def happen(self, line: "EventLine") -> None:
+    def show_event(self, line: "EventLine") -> None:
         """Print one line of the runbook."""
         self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}")
 
-    def stand(self, words: str) -> None:
+    def show_progress(self, words: str) -> None:
         """Update the status line, which only a terminal shows."""
         self._status.update(escape(words))
 
-    async def breathe(self) -> None:
+    async def pause_to_read(self) -> None:
         """Wait a moment, so that people at a terminal can read."""
         if self._console.is_terminal:
             await asyncio.sleep(_READING_TIME)

@@ -81,17 +81,17 @@ async def _retain(
     from verbworker.work.upkeep.retention import ENTRIES
 
     kept = retention(resources.settings, resources.database)
-    before = await kept.standing(most=_COUNTED)
+    before = await kept.read_states(most=_COUNTED)
     while not dry_run and await kept.drop_batch():
         tell(f"{sum(kept.dropped.values())} rows deleted")
     why = {ENTRIES.kind: await kept.explain_entries(most=_COUNTED)}
     return before, kept, kept.failures | _warn_of_missing_export(resources.settings, before), why
 
 
-def _warn_of_missing_export(settings: config.Settings, standing: "list[RuleState]") -> dict[str, str]:
+def _warn_of_missing_export(settings: config.Settings, states: "list[RuleState]") -> dict[str, str]:
     from verbworker.work.upkeep.retention import ENTRIES
 
-    due = next(one.due.rows for one in standing if one.rule is ENTRIES)
+    due = next(one.due.rows for one in states if one.rule is ENTRIES)
     if not due or settings.export_dir is not None:
         return {}
     return {ENTRIES.kind: f"{due} ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR"}

@@ -110,8 +110,8 @@ def _facts(found: IncidentDetail) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("type", found.kind), ("why", found.why), ("subject", found.subject)]
     facts += [(name, getattr(found, name)) for name in names.split()]
     facts[facts.index(("since", found.since))] = ("since", f"{moment(found.since)} UTC")
-    said = None if found.incident_text == found.why else found.incident_text
+    engine_text = None if found.incident_text == found.why else found.incident_text
     which = found.which
     change = " --set FLAG=VALUE" if found.kind == "CONDITION_ERROR" else ""
     todo = f"fix the cause, then: verbworker incidents resolve {which} --reason ...{change}"
-    return [*facts, ("engine says", said), ("operate", found.operate_url), ("what to do", todo)]
+    return [*facts, ("engine says", engine_text), ("operate", found.operate_url), ("what to do", todo)]

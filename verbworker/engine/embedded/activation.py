@@ -1,7 +1,6 @@
 """Job activation: gives each job to one worker at a time, and new jobs to workers that wait for them."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +19,6 @@ from verbworker.job.job import Job
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import Activation, ActivationRequest, Tokens
-
-_log = logging.getLogger(__name__)
 
 CHANNEL = "verbworker_jobs"
 _LOOK = 0.25  # how long a lost notification delays a job
@@ -78,7 +75,7 @@ class Waiters:
         self._tokens = tokens
         self._waiters: dict[str, list[Waiter]] = {}
         self._known_empty: dict[str, set[tuple[str, ...]]] = {}
-        self._untold: set[str] = set()
+        self._unannounced: set[str] = set()
         self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
         self._announcing = PollLoop("engine-hints-out", self._announce, every=None)
         self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
@@ -130,7 +127,7 @@ class Waiters:
             else:
                 self._known_empty.pop(kind, None)
                 # A notification costs a commit, so it is sent only for types without a local waiter.
-                self._untold.add(kind)
+                self._unannounced.add(kind)
                 self._announcing.poke()
 
     def _ring(self, kind: str) -> None:
@@ -139,11 +136,11 @@ class Waiters:
             waiter.wake.set()
 
     async def _listen(self) -> int:
-        await self._database.listen(CHANNEL, self._heard, self._listening.health.note_success)
+        await self._database.listen(CHANNEL, self._take_hint, self._listening.health.note_success)
         return 0
 
-    def _heard(self, words: str) -> None:
-        for kind in orjson.loads(words) if words.startswith("[") else list(self._waiters):
+    def _take_hint(self, hint: str) -> None:
+        for kind in orjson.loads(hint) if hint.startswith("[") else list(self._waiters):
             self._ring(kind)
 
     async def _look(self) -> int:
@@ -154,15 +151,15 @@ class Waiters:
         return 0
 
     async def _announce(self) -> int:
-        if not self._untold:
+        if not self._unannounced:
             return 0
         await asyncio.sleep(_GATHER)
-        kinds, self._untold = self._untold, set()
-        words = orjson.dumps(sorted(kinds)).decode()
+        kinds, self._unannounced = self._unannounced, set()
+        hint = orjson.dumps(sorted(kinds)).decode()
         try:
-            await self._database.notify(CHANNEL, words if len(words.encode()) < _LONGEST else "all")
+            await self._database.notify(CHANNEL, hint if len(hint.encode()) < _LONGEST else "all")
         except BaseException:
-            self._untold |= kinds
+            self._unannounced |= kinds
             raise
         return len(kinds)
 
@@ -203,9 +200,9 @@ class PromisedJobs:
         kept = self.turn.snapshot()
         for key, waiter in self.waiters.items():
             made = self.turn.change.jobs[key]
-            words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
+            values = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
             seen = visible_at(self.turn.state, made.element_instance_key)
-            job = job_of(Activation(*words, at_ms, kept), seen, waiter.ask, version)
+            job = job_of(Activation(*values, at_ms, kept), seen, waiter.ask, version)
             self.kept.add(key)
             if not waiter.bring(job):
                 self.unread([job])

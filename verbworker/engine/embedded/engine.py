@@ -1,7 +1,6 @@
 """The embedded engine: Postgres stores, the kernel decides, and every command is one transaction."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
@@ -30,7 +29,7 @@ from verbworker.engine.embedded.job_completion import Completion, CompletionPart
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
-from verbworker.engine.embedded.store_errors import in_our_words
+from verbworker.engine.embedded.store_errors import translate_errors
 from verbworker.engine.embedded.timers import EngineTimers
 from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
 from verbworker.engine.protocol import (
@@ -55,7 +54,6 @@ from verbworker.stores.embedded.tokens import Change, StoredInstance, Tokens, in
 
 _STREAM_WAIT_MS: Final = 60_000  # then it asks again; a stream never ends by itself
 
-_log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -110,7 +108,7 @@ class EmbeddedEngine:
         return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
 
     async def _require_name(self) -> None:
-        with in_our_words():
+        with translate_errors():
             await self._tokens.require_name(self.engine_id)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
@@ -127,7 +125,7 @@ class EmbeddedEngine:
 
     async def start(self, start: Start) -> Started:
         """Create an instance, pinned to the returned version."""
-        with in_our_words():
+        with translate_errors():
             opening = await self._starts.open(start)
             turn = await self._starts.begin(start, opening)
             compiled = await self._definitions.find(opening.definition_key)
@@ -145,7 +143,7 @@ class EmbeddedEngine:
         self, starts: Sequence[Start], note: Callable[[Connection, Sequence[Started]], Awaitable[None]]
     ) -> list[Started]:
         """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
-        with in_our_words():
+        with translate_errors():
             openings = [await self._starts.open(start) for start in starts]
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
             answers = [answer(opening) for opening in openings]
@@ -158,7 +156,7 @@ class EmbeddedEngine:
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate up to `limit` jobs, waiting up to `wait_ms` for the first. If cancelled, gives them back."""
-        with in_our_words():
+        with translate_errors():
             return await self._activation.take(ask, limit, wait_ms)
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
@@ -199,7 +197,7 @@ class EmbeddedEngine:
         if retries <= 0:
             await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
             return
-        with in_our_words():
+        with translate_errors():
             kind = await self._tokens.fail(job_key, retries=min(retries, 2**31 - 1), backoff_ms=max(backoff_ms, 0))
             if kind is None:
                 raise await self._refusal(self._database, job_key, "")
@@ -212,7 +210,7 @@ class EmbeddedEngine:
 
     async def extend(self, job_key: int, timeout_ms: int, *, lease_token: str | None = None) -> None:
         """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
-        with in_our_words():
+        with translate_errors():
             if not await self._tokens.extend(job_key, timeout_ms):
                 raise await self._refusal(self._database, job_key, "it is not active")
 
@@ -233,13 +231,13 @@ class EmbeddedEngine:
 
     async def incidents(self, instance_keys: Sequence[int] = ()) -> list[EngineIncident]:
         """Return the open incidents of these instances, or of all without keys. Never lags."""
-        with in_our_words():
+        with translate_errors():
             rows = await self._tokens.incidents(instance_keys)
         return [engine_incident(row) for row in rows]
 
     async def waits(self, instance_key: int) -> list[ActiveElement]:
         """Return where the tokens of an instance are; none if it has ended."""
-        with in_our_words():
+        with translate_errors():
             (kept,) = await self._tokens.load([instance_key])
             if kept is None:
                 return []
@@ -297,7 +295,7 @@ class EmbeddedEngine:
 
     async def alive(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""
-        with in_our_words():
+        with translate_errors():
             return await self._tokens.is_there(instance_key)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -307,17 +305,17 @@ class EmbeddedEngine:
         instance_key, guard = instance_of(key), key if is_job else 0
         async with self._memory.turn(instance_key):
             known = self._memory.take(instance_key)
-            if known is not None and await self._is_told(known, command, guard):
+            if known is not None and await self._is_done(known, command, guard):
                 return
-            with in_our_words():
+            with translate_errors():
                 kept = await self._loads.add(instance_key)
             if kept is None:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
             fresh = CachedInstance(kept, orjson.loads(kept.variables))
-            if not await self._is_told(fresh, command, guard):
+            if not await self._is_done(fresh, command, guard):
                 await self._together(lambda transaction: self._tell_in(transaction, key, command, guard=guard))
 
-    async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
+    async def _is_done(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
         compiled = await self._definitions.find(known.kept.definition_key)
         turn = known.step(compiled.definition, command, guard)
@@ -325,7 +323,7 @@ class EmbeddedEngine:
 
     async def _save(self, turn: InstanceStep, version: int) -> bool:
         """Save a step by one statement, and hand its jobs to local waiters."""
-        with in_our_words(), self._handoff.promise(turn) as promises:
+        with translate_errors(), self._handoff.promise(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
             if at_ms:
                 self._cache(turn)
@@ -361,7 +359,7 @@ class EmbeddedEngine:
         return await self._insist(once)
 
     async def _insist(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        with in_our_words():
+        with translate_errors():
             return await TRANSACTION.run(work)
 
     def _wake_waiters(self, changes: list[Change]) -> None:
@@ -372,7 +370,7 @@ class EmbeddedEngine:
 
     async def __aenter__(self) -> Self:
         """Open the database unless it is open, and start the services."""
-        with in_our_words():
+        with translate_errors():
             if not self._database.is_open:
                 await self._stack.enter_async_context(self._database)
         # Not a TaskGroup: an engine may be opened in one task and closed in another.

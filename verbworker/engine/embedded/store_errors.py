@@ -7,7 +7,7 @@ from verbworker.errors import CommandInvalid, EngineUnavailable, StoreConflict, 
 
 
 @contextmanager
-def in_our_words() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate store errors into engine errors."""
     try:
         yield

@@ -82,8 +82,8 @@ class EngineTimers:
         except (TargetMissing, EngineError) as error:
             # Most likely closed meanwhile. A timer that remains must not block the others.
             self._skipped.add(wait)
-            said = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
-            _log.warning("a timer cannot fire", extra=said)
+            fields = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
+            _log.warning("a timer cannot fire", extra=fields)
             return False
         return True
 

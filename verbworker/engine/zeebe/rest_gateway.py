@@ -259,24 +259,24 @@ def _jobs(answer: _Body) -> Any:
     return pb.ActivateJobsResponse(jobs=[_job(one) for one in answer["jobs"]])
 
 
-def _job(told: _Body) -> Any:
+def _job(fields: _Body) -> Any:
     job = pb.ActivatedJob(
-        key=int(told["jobKey"] if "jobKey" in told else told["key"]),  # 8.6 and 8.7 name it so
-        type=told["type"],
-        processInstanceKey=int(told["processInstanceKey"]),
-        bpmnProcessId=told["processDefinitionId"],
-        processDefinitionVersion=int(told["processDefinitionVersion"]),
-        processDefinitionKey=int(told["processDefinitionKey"]),
-        elementId=told["elementId"],
-        elementInstanceKey=int(told["elementInstanceKey"]),
-        customHeaders=orjson.dumps(told.get("customHeaders") or {}).decode(),
-        worker=told.get("worker") or "",
-        retries=int(told["retries"]),
-        deadline=int(told["deadline"]),
-        variables=orjson.dumps(told.get("variables") or {}).decode(),
-        tenantId=told.get("tenantId") or "",
+        key=int(fields["jobKey"] if "jobKey" in fields else fields["key"]),  # 8.6 and 8.7 name it so
+        type=fields["type"],
+        processInstanceKey=int(fields["processInstanceKey"]),
+        bpmnProcessId=fields["processDefinitionId"],
+        processDefinitionVersion=int(fields["processDefinitionVersion"]),
+        processDefinitionKey=int(fields["processDefinitionKey"]),
+        elementId=fields["elementId"],
+        elementInstanceKey=int(fields["elementInstanceKey"]),
+        customHeaders=orjson.dumps(fields.get("customHeaders") or {}).decode(),
+        worker=fields.get("worker") or "",
+        retries=int(fields["retries"]),
+        deadline=int(fields["deadline"]),
+        variables=orjson.dumps(fields.get("variables") or {}).decode(),
+        tenantId=fields.get("tenantId") or "",
     )
-    return wire.add_lease_of_job(job, told.get("leaseToken"))
+    return wire.add_lease_of_job(job, fields.get("leaseToken"))
 
 
 def _readable(read: Callable[[_Body], Any], rpc: str) -> Callable[[_Body], Any]:

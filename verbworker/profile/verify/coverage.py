@@ -27,7 +27,7 @@ from verbworker.profile.verify.sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """A requested verb, and where it is requested."""
 
     verb: str
@@ -49,9 +49,9 @@ def coverage(
     registry: Registry, sources: Sources, uses: Sequence[Use], resolved: Iterable[Resolved]
 ) -> Iterator[Finding]:
     """Yield every difference between the registered verbs and policies and those of models and contracts."""
-    asked = [*_iterate_requests(sources, uses)]
-    yield from _find_missing(registry, asked)
-    yield from _find_unused_verbs(registry, sources, {ask.verb for ask in asked})
+    requests = [*_iterate_requests(sources, uses)]
+    yield from _find_missing(registry, requests)
+    yield from _find_unused_verbs(registry, sources, {request.verb for request in requests})
     yield from _find_differences(registry, sources)
     yield from _find_unknown_writes(registry)
     yield from _find_incomplete_starts(registry, sources, uses)
@@ -61,33 +61,33 @@ def coverage(
     yield from differing.values()
 
 
-def _iterate_requests(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
+def _iterate_requests(sources: Sources, uses: Iterable[Use]) -> Iterator[_Request]:
     """Yield each requested verb: models before contracts, because people look there first."""
     for use in verbs_in(uses):
-        yield _Asked(use.verb, f"{use.element_id} calls", Location.at(use.resource, use.line), use.process_id)
+        yield _Request(use.verb, f"{use.element_id} calls", Location.at(use.resource, use.line), use.process_id)
     for workflow in sources.workflows:
         spot = _contract_spot(sources, workflow.name)
         for name in workflow.sub_verbs:
-            yield _Asked(name, f"the allow-list of {workflow.name} names", spot, workflow.process)
+            yield _Request(name, f"the allow-list of {workflow.name} names", spot, workflow.process)
         for step, undo in workflow.compensation.items():
-            yield _Asked(undo, f"{workflow.name} has {step} undone by", spot, workflow.process)
+            yield _Request(undo, f"{workflow.name} has {step} undone by", spot, workflow.process)
 
 
-def _find_missing(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Finding]:
+def _find_missing(registry: Registry, requests: Iterable[_Request]) -> Iterator[Finding]:
     names = [verb.name for verb in registry]
     served = {*names, *registry.tasks}
     seen: set[tuple[str, str]] = set()
-    told: set[str] = set()
-    for ask in asked:
-        place = (ask.verb, ask.spot.file)
-        if ask.verb in served or place in seen or (not ask.by.endswith("calls") and ask.verb in told):
+    reported: set[str] = set()
+    for request in requests:
+        place = (request.verb, request.spot.file)
+        if request.verb in served or place in seen or (not request.by.endswith("calls") and request.verb in reported):
             continue
         seen.add(place)
-        told.add(ask.verb)
-        near = nearest(ask.verb, names)
-        hint = f"Write {near}, or register {ask.verb}" if near else f"Register a function as {ask.verb}"
-        words = f"{ask.by} {ask.verb}, and no verb of that name is registered"
-        yield ask.spot.finding(VERB_UNREGISTERED, words, hint=hint, process=ask.process, detail=ask.verb)
+        reported.add(request.verb)
+        near = nearest(request.verb, names)
+        hint = f"Write {near}, or register {request.verb}" if near else f"Register a function as {request.verb}"
+        words = f"{request.by} {request.verb}, and no verb of that name is registered"
+        yield request.spot.finding(VERB_UNREGISTERED, words, hint=hint, process=request.process, detail=request.verb)
 
 
 def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def _find_unknown_writes(registry: Registry) -> Iterator[Finding]:
 
 def _find_incomplete_starts(registry: Registry, sources: Sources, uses: Iterable[Use]) -> Iterator[Finding]:
     """Yield the required fields of the first verbs' models that no new case would have."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for use in uses:
         workflow, verb = sources.workflow_of(use.process_id), registry.find(use.verb)
         if workflow is None or verb is None or not use.is_first:
@@ -153,9 +153,9 @@ def _find_incomplete_starts(registry: Registry, sources: Sources, uses: Iterable
         given = {target.partition(".")[0]: target for target in workflow.initial}
         received = _input_fields(use, given)
         for field in () if received is None else find_missing_fields(verb.model, received):
-            if (workflow.name, field) in told:
+            if (workflow.name, field) in reported:
                 continue
-            told.add((workflow.name, field))
+            reported.add((workflow.name, field))
             words = f"payload.initial of {workflow.name} does not give {field}, which {verb.name} requires, the first"
             near = nearest(field, given)
             hint = f"Write {field} in place of {near}" if near else "Add it, or give the field a default in the model"

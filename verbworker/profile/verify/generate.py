@@ -59,10 +59,10 @@ class _Module:
         self._names = Names(_TAKEN)
         nodes: list[Json] = compiled.ir["nodes"]
         self._jobs = self._constant_names("JOB_{}", _job_types(nodes))
-        messages = {told["name"]: told for told in compiled.ir["messages"] if told["name"]}
+        messages = {message["name"]: message for message in compiled.ir["messages"] if message["name"]}
         self._messages = messages
         self._message_stems = self._families(messages, ("MESSAGE_{C}", "{}_message", "latest_{}"))
-        gates = {told.get("gate", told["name"]): told for told in (node["gate"] for node in nodes if "gate" in node)}
+        gates = {gate.get("gate", gate["name"]): gate for gate in (node["gate"] for node in nodes if "gate" in node)}
         self._gates = gates
         self._gate_stems = self._families(gates, ("GATE_{C}", "{P}Answer", "{P}Decision", "{}_decision"))
         flags: dict[str, Json] = compiled.ir["flags"]
@@ -122,8 +122,8 @@ class _Module:
         for name, own in self._gate_stems.items():
             yield from _gate(own, self._gates[name].get("decisions") or ())
 
-    def _maker(self, own: str, told: Json) -> Block:
-        parameters, key = _key(told.get("template"))
+    def _maker(self, own: str, declared: Json) -> Block:
+        parameters, key = _key(declared.get("template"))
         return [
             f"def {own}_message(",
             "    *,",

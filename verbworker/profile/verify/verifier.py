@@ -41,8 +41,8 @@ from verbworker.profile.verify.rules import (
 )
 from verbworker.profile.verify.sources import Sources
 
-_MEND = "Fix the model first, then run verbworker verify --write"
-_SHORT = len("sha256:") + 12
+_FIX_FIRST = "Fix the model first, then run verbworker verify --write"
+_SHORT = len("sha256:") + 12  # digits of a digest in a message: enough to compare by eye, as git shows them
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = 
 
 
 _STOPPING = {VERB_UNREGISTERED.code, WRITES_UNKNOWN.code, INITIAL_INCOMPLETE.code}
-_TOLD = {OUTCOME_UNKNOWN.code, POLICY_DIFFERS.code, VERB_CONTRACT_DIFFERS.code, VERB_UNCALLED.code, *_STOPPING}
+_REPORTED = {OUTCOME_UNKNOWN.code, POLICY_DIFFERS.code, VERB_CONTRACT_DIFFERS.code, VERB_UNCALLED.code, *_STOPPING}
 
 
 def check_application(models: Sequence[Resource], sources: Sources, registry: Registry) -> tuple[Report, bool]:
@@ -104,8 +104,8 @@ def check_application(models: Sequence[Resource], sources: Sources, registry: Re
     Locks and generated files are left out: they matter in a review, not while code is written.
     """
     found = verify(models, sources).with_coverage(registry, is_part=True).report
-    told = tuple(finding for finding in found.findings if finding.code in _TOLD)
-    return replace(found, findings=told), any(finding.code in _STOPPING for finding in told)
+    reported = tuple(finding for finding in found.findings if finding.code in _REPORTED)
+    return replace(found, findings=reported), any(finding.code in _STOPPING for finding in reported)
 
 
 class _Verification:
@@ -178,7 +178,7 @@ class _Verification:
             self._outdated |= {path: due for path, due in wanted.items() if self._looked_at.get(path) != due}
         else:
             # What the linter refuses is not written as if it were valid.
-            self._findings += [replace(found, hint=_MEND) for found in stale]
+            self._findings += [replace(found, hint=_FIX_FIRST) for found in stale]
         if self._base is not None:
             self._findings += _compare_to_base(self._base, lock_path, compiled, seen)
 

@@ -194,7 +194,7 @@ class Instances:
         """Return whether the engine delivers jobs of an instance under another key than this."""
         return bool(await connection.fetchval(query("instances", "is_made_again"), instance_uid, instance_key))
 
-    async def lingering(
+    async def find_lingering(
         self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER
     ) -> list[QuietInstance]:
         """Return instances of entries that ended that long ago, to check in the engine; claimed in the same way."""

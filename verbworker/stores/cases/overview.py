@@ -212,8 +212,8 @@ def _listed_of(row: Row) -> EntryRow:
     return EntryRow(entry, progress, stalls, row["outcome_name"])
 
 
-def _stall(said: Mapping[str, str]) -> Stall:
-    return Stall(StallKind(said["kind"]), datetime.fromisoformat(said["since"]), said["reason"], said["remedy"])
+def _stall(fields: Mapping[str, str]) -> Stall:
+    return Stall(StallKind(fields["kind"]), datetime.fromisoformat(fields["since"]), fields["reason"], fields["remedy"])
 
 
 def _literal(text: str) -> str:

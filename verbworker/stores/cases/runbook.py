@@ -216,7 +216,7 @@ class Runbook:
             return False
         return await self.append_in(connection, entry_id, kind, once="end", detail=detail) is not None
 
-    async def is_told_in(self, connection: Connection, entry_id: UUID, once: str) -> bool:
+    async def is_recorded_in(self, connection: Connection, entry_id: UUID, once: str) -> bool:
         """Return whether an event was already appended."""
         return bool(await connection.fetchval(query("runbook", "told"), entry_id, once))
 
@@ -253,15 +253,15 @@ class Runbook:
         """Record a request to cancel an entry; False when it has ended."""
         if await connection.fetchval(query("runbook", "request_cancel"), entry_id) is None:
             return False
-        said = {"by": by, "reason": reason}
-        await self.append_in(connection, entry_id, Kind.CANCEL_REQUESTED, once="cancel", detail=said)
+        detail = {"by": by, "reason": reason}
+        await self.append_in(connection, entry_id, Kind.CANCEL_REQUESTED, once="cancel", detail=detail)
         return True
 
     async def is_cancelling_in(self, connection: Connection, entry_id: UUID) -> bool:
         """Return whether cancellation of an entry was requested."""
         return bool(await connection.fetchval(query("runbook", "is_cancelling"), entry_id))
 
-    async def cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
+    async def find_cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
         """Return entries to be cancelled that the engine still has."""
         rows = await self._database.fetch(query("runbook", "cancelling"), engine_id, longer_than, limit)
         return [row["entry_id"] for row in rows]

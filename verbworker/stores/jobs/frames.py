@@ -243,7 +243,7 @@ class Frames:
     async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
         """Write acknowledgements now, also inside the transaction that informed the engine."""
         for result in sorted(set(acks.values())):
-            keys = sorted(key for key, said in acks.items() if said == result)
+            keys = sorted(key for key, given in acks.items() if given == result)
             await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
 
     async def flush(self) -> int:
@@ -289,7 +289,7 @@ class Frames:
             copied: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
         return copied
 
-    async def waiting(self) -> HeldFrame:
+    async def count_waiting(self) -> HeldFrame:
         """Return how much waits for a person and for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return (

@@ -70,5 +70,5 @@ async def _require_same(call: Call, message_id: str, body_hash: bytes) -> None:
 
 
 def _id(call: Call, message_name: str, correlation_key: str) -> str:
-    said = "\n".join((call.idempotency_key, message_name, correlation_key))
-    return f"handoff-{sha256(said.encode()).hexdigest()[:40]}"
+    text = "\n".join((call.idempotency_key, message_name, correlation_key))
+    return f"handoff-{sha256(text.encode()).hexdigest()[:40]}"

@@ -113,7 +113,7 @@ class Feed:
         self._streams_in_vain = 0
         self._is_asking = False
         self._is_owed = False
-        self._heard_at = float("-inf")
+        self._answered_at = float("-inf")
         self._answered_since: float | None = None
         self._emptied_at = float("-inf")
         self._troubles: dict[str, str] = {}
@@ -139,7 +139,7 @@ class Feed:
     def silence(self, now: float) -> float:
         """Return how long an answer of the engine has been overdue; a feed without a free slot asks for nothing."""
         is_full = not self._is_owed and self._slots.free == 0
-        return 0.0 if is_full else now - self._heard_at
+        return 0.0 if is_full else now - self._answered_at
 
     def caught_up_for(self, now: float) -> float:
         """Return how long every poll was answered; 0 unless the engine lately had fewer jobs than there were slots."""
@@ -181,8 +181,8 @@ class Feed:
         kind, file, line = place_of(error)
         self._troubles[loop] = f"{kind} at {file}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
-        said = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
-        _log.error("feed failed with an unexpected error; it continues", extra=said, exc_info=error)
+        fields = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
+        _log.error("feed failed with an unexpected error; it continues", extra=fields, exc_info=error)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -230,16 +230,16 @@ class Feed:
             began = asyncio.get_running_loop().time()
             if not self._is_owed:
                 # The wait for a slot was ours, not the engine's.
-                self._heard_at = began
+                self._answered_at = began
             try:
                 jobs = await self._ask_for(reservation.count)
             except EngineError as error:
                 return self._complain(error, in_vain + 1)
             for job in jobs:
                 self._hand_over(job, reservation)
-        self._slots.praise(len(jobs))
-        self._retries.praise()
-        if jobs or self._heard_at - began >= self._wait_ms / 2000:
+        self._slots.note_answer(len(jobs))
+        self._retries.note_answer()
+        if jobs or self._answered_at - began >= self._wait_ms / 2000:
             return 0.0
         # A gateway that ignores the requested wait for jobs is not polled again immediately.
         return SERVICE.within(_BRISK_PAUSE).after(in_vain + 1)
@@ -259,11 +259,11 @@ class Feed:
         finally:
             self._is_asking = False
         self._is_owed = False
-        self._heard_at = asyncio.get_running_loop().time()
+        self._answered_at = asyncio.get_running_loop().time()
         if self._answered_since is None:
-            self._answered_since = self._heard_at
+            self._answered_since = self._answered_at
         if len(jobs) < count:
-            self._emptied_at = self._heard_at
+            self._emptied_at = self._answered_at
         return jobs
 
     def _complain(self, error: EngineError, failures: int) -> float:
@@ -272,8 +272,8 @@ class Feed:
         pauses, level, turn = FEED, logging.WARNING, 0.0
         match error:
             case Backpressure():
-                self._slots.blame()
-                pauses, turn = FEED.within(1.0), self._retries.book(asyncio.get_running_loop().time())
+                self._slots.note_refusal()
+                pauses, turn = FEED.within(1.0), self._retries.schedule(asyncio.get_running_loop().time())
             case AnswerTooLarge():
                 self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():
@@ -281,8 +281,8 @@ class Feed:
             case _:
                 pauses, level = replace(FEED, cap=15.0), logging.ERROR  # waiting does not help here: a person must act
         if failures == 1 or failures % 20 == 0:
-            said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
-            _log.log(level, "poll failed", extra=said)
+            fields = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
+            _log.log(level, "poll failed", extra=fields)
         return max(turn, pauses.after(failures))
 
     # ---- push --------------------------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ class Feed:
                         reader.waiting_since = None
                     if job is None:
                         return
-                    self._heard_at = loop.time()
+                    self._answered_at = loop.time()
                     self._hand_over(job, reservation)
         finally:
             await stream.aclose()

@@ -60,9 +60,9 @@ class RunningJob:
         self.claim = claim
         self.job = job
         self.ended: StopReason | None = None
-        self.is_told = False  # the engine has the verdict: it was part of the verb's own commit
+        self.is_answered = False  # the engine has the verdict: it was part of the verb's own commit
         self.due: float | None = None  # the loop's time at which the verb's own time is over
-        self.is_overtime_told = False
+        self.is_overtime_reported = False
         self._sure_until = sure_until
         self._scope: asyncio.Timeout | None = None
 
@@ -119,24 +119,24 @@ class Leases:
     @contextmanager
     def keep_lease(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[RunningJob]:
         """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
-        life = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
+        running = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
         if (older := self._running.get(job.key)) is not None:
             # Our own lease had expired, and the engine delivered the job to us again: the newer epoch owns the frame.
             older.end(StopReason.LOST)
-        self._running[job.key] = life
+        self._running[job.key] = running
         if self._ending is not None:
-            life.end(self._ending)
+            running.end(self._ending)
         try:
-            yield life
+            yield running
         finally:
-            if self._running.get(job.key) is life:
+            if self._running.get(job.key) is running:
                 del self._running[job.key]
 
     def end_all(self, reason: StopReason) -> None:
         """Stop every running verb, and every one that would still start."""
         self._ending = reason
-        for life in self._running.values():
-            life.end(reason)
+        for running in self._running.values():
+            running.end(reason)
 
     async def beat(self) -> None:
         """Extend every lease once, then the engine's timeouts of the jobs that are still ours."""
@@ -145,60 +145,61 @@ class Leases:
 
     async def _renew(self) -> int:
         """Extend every lease, stop jobs that are no longer ours, and schedule the engine's timeouts of the rest."""
-        lives = dict(self._running)
-        if not lives:
+        jobs = dict(self._running)
+        if not jobs:
             self._unextended = []
             return 0
         began = asyncio.get_running_loop().time()
-        lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
-        for key, life in lives.items():
+        lost = await self._frames.heartbeat({key: running.claim.epoch for key, running in jobs.items()})
+        for key, running in jobs.items():
             if key in lost:
-                life.end(StopReason.LOST)
+                running.end(StopReason.LOST)
             else:
-                life.renew(began + self._frames.lease.total_seconds())
-        self._unextended = [life for key, life in lives.items() if key not in lost]
+                running.renew(began + self._frames.lease.total_seconds())
+        self._unextended = [running for key, running in jobs.items() if key not in lost]
         self._extending.poke()
-        for life in self._unextended:
-            await self._tell_overtime(life, began)
+        for running in self._unextended:
+            await self._report_overtime(running, began)
         return 0
 
-    async def _tell_overtime(self, life: RunningJob, now: float) -> None:
+    async def _report_overtime(self, running: RunningJob, now: float) -> None:
         """Report a verb that does not end although it was stopped: a thread, or code that ignores its cancellation.
 
         Its job stays ours, because the call may still take effect. A person must end it.
         """
-        if life.due is None or life.is_overtime_told or now < life.due + self._frames.lease.total_seconds():
+        due, grace = running.due, self._frames.lease.total_seconds()
+        if due is None or running.is_overtime_reported or now < due + grace:
             return
-        life.is_overtime_told = True
-        over = f"{now - life.due:.0f} s"
-        said = {"verb": life.job.type, "job_key": life.job.key, "over": over}
-        _log.error("a verb runs past its time limit; restart its worker to stop it", extra=said)
-        await self._frames.note(life.job.key, "over time", epoch=life.claim.epoch, detail=f"for {over} by now")
+        running.is_overtime_reported = True
+        over = f"{now - due:.0f} s"
+        about = {"verb": running.job.type, "job_key": running.job.key, "over": over}
+        _log.error("a verb runs past its time limit; restart its worker to stop it", extra=about)
+        await self._frames.note(running.job.key, "over time", epoch=running.claim.epoch, detail=f"for {over} by now")
 
     async def _extend(self) -> int:
         """Extend the engine's timeouts since the last beat; retry those that failed until the next beat."""
-        lives, self._unextended = self._unextended, []
-        await self._extending.for_each(lives, _CONCURRENT_EXTENSIONS, self._extend_one)
+        jobs, self._unextended = self._unextended, []
+        await self._extending.for_each(jobs, _CONCURRENT_EXTENSIONS, self._extend_one)
         return 0
 
-    async def _extend_one(self, life: RunningJob) -> None:
+    async def _extend_one(self, running: RunningJob) -> None:
         try:
             # A verb or task may have a longer timeout of its own.
-            longest = max(self._timeout_ms, life.job.timeout_ms)
-            await self._engine.extend(life.job.key, longest, lease_token=life.job.lease_token)
+            longest = max(self._timeout_ms, running.job.timeout_ms)
+            await self._engine.extend(running.job.key, longest, lease_token=running.job.lease_token)
         except JobGone:
-            life.end(StopReason.GONE)
+            running.end(StopReason.GONE)
         except LeaseLost:
             # Whatever this run ends with, the engine will not accept it from this delivery.
-            life.end(StopReason.LOST)
+            running.end(StopReason.LOST)
         except InstanceSuspended as error:
             # The verb goes on: its verdict is stored, and sent when the instance is resumed.
             _log.info("engine timeout not extended", extra={"reason": str(error)})
             if self._suspensions is not None:
-                await self._suspensions.park(life.job.key, life.job.process_instance_key)
+                await self._suspensions.park(running.job.key, running.job.process_instance_key)
         except EngineUnavailable:
-            if self._running.get(life.job.key) is life:
-                self._unextended.append(life)
+            if self._running.get(running.job.key) is running:
+                self._unextended.append(running)
             raise
         except EngineError as error:
             # A late completion is accepted all the same, so this is no reason to stop.

@@ -20,17 +20,17 @@ class PollRetries:
         self._moment = self._refused_at = float("-inf")
         self._next_at = float("-inf")
 
-    def book(self, now: float) -> float:
-        """Record a refusal and book the next turn; return how many seconds away it is."""
+    def schedule(self, now: float) -> float:
+        """Record a refusal and schedule the next poll; return how many seconds away it is."""
         if now - self._refused_at > 2 * _MOMENT:
             self._moment = now
         elif now - self._moment >= _MOMENT:
             self._rate, self._moment = max(_LEAST, self._rate / 2), now
         self._refused_at = now
-        turn = max(now, self._next_at)
-        self._next_at = turn + 1 / self._rate
-        return turn - now
+        due = max(now, self._next_at)
+        self._next_at = due + 1 / self._rate
+        return due - now
 
-    def praise(self) -> None:
+    def note_answer(self) -> None:
         """Record that the engine answered a poll."""
         self._rate = min(_MOST, self._rate + 1)

@@ -129,11 +129,11 @@ class Slots:
         while self.free < free:
             await self._changed.wait()
 
-    def praise(self, jobs: int) -> None:
+    def note_answer(self, jobs: int) -> None:
         """Raise the limit: the engine delivered `jobs` without complaint."""
         self._adapt(self._limit.increase(jobs))
 
-    def blame(self) -> None:
+    def note_refusal(self) -> None:
         """Cut the limit: the engine asked for less."""
         self._adapt(self._limit.cut())
 

@@ -37,7 +37,7 @@ _Do = Callable[[Job], Coroutine[Any, Any, None]]
 
 # Called with the number of runs that ignore their cancellation, and the bug that ended the worker, if one did.
 Abandon = Callable[[int, EndedByBug | None], None]
-_LAST_WORDS = 5.0  # for jobs that were stopped to store how they ended
+_STOP_GRACE = 5.0  # for jobs that were stopped to store how they ended
 _TICK = 0.25  # how exactly the lag of the loop is known
 _SHORTEST_LAG_S = 1.0  # a loop that lags less is busy, not blocked
 
@@ -260,12 +260,12 @@ class Worker:
         for handler in self._handlers:
             if isinstance(handler, Stoppable):
                 handler.stop()
-        await self._wait_for_running(_LAST_WORDS)
+        await self._wait_for_running(_STOP_GRACE)
         for task in self._running:
             # Correctness never depends on a clean end: another worker takes over what is cut off here.
             task.cancel()
         if self._abandon is not None:
-            await self._wait_for_running(_LAST_WORDS)
+            await self._wait_for_running(_STOP_GRACE)
             if self._running:
                 await self._flush()
                 self._abandon(len(self._running), self._bug)

@@ -54,8 +54,8 @@ class Assignees:
             if is_away(error):
                 self._report(error)
             else:
-                said = {"user_task_key": claim.user_task_key, "reason": str(error)}
-                _log.debug("claim not sent yet; it will be sent again", extra=said)
+                fields = {"user_task_key": claim.user_task_key, "reason": str(error)}
+                _log.debug("claim not sent yet; it will be sent again", extra=fields)
             return False
         await self._gates.record_assignee(claim)
         return True

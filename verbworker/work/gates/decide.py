@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
@@ -41,8 +40,6 @@ from verbworker.work.jobs.lease_tokens import redeliver
 
 _log = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
-
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
 _LOOK_EVERY = 0.1  # seconds; a person waits for the answer, and each look is one small query
@@ -72,71 +69,71 @@ class DecisionSender:
     async def again(self, token_id: UUID, job_key: int, lease_token: str | None = None) -> str | None:
         """Resend a decision to a job, because an earlier attempt may have been lost."""
         await self._gates.count_attempt(token_id, retry_after=CLAIMED_FOR)
-        return await self.tell(UnsentDecision(token_id, job_key, attempts=2), lease_token)
+        return await self.send(UnsentDecision(token_id, job_key, attempts=2), lease_token)
 
-    async def tell(self, untold: UnsentDecision, lease_token: str | None = None) -> str | None:
+    async def send(self, unsent: UnsentDecision, lease_token: str | None = None) -> str | None:
         """Send a decision whose attempt was counted; return the engine's answer, or None if it must be sent again.
 
         A leased task is delivered again first: the worker that gets it sends the decision with its token.
         """
         try:
-            await self._complete(untold, lease_token)
+            await self._complete(unsent, lease_token)
         except JobGone:
-            return await self._record_answer(untold, gone=True)
+            return await self._record_answer(unsent, gone=True)
         except LeaseLost:
-            _log.info("decision is sent with the next delivery of its task", extra={"job_key": untold.job_key})
-            await self._postpone(untold)
+            _log.info("decision is sent with the next delivery of its task", extra={"job_key": unsent.job_key})
+            await self._postpone(unsent)
             return None
         except InstanceSuspended:
-            await self._hold_back(untold)
+            await self._hold_back(unsent)
             return None
         except EngineError as error:
-            self._say("decision not sent yet; it will be sent again", untold, error)
-            await self._postpone(untold)
+            self._log_delay("decision not sent yet; it will be sent again", unsent, error)
+            await self._postpone(unsent)
             return None
-        return await self._record_answer(untold, gone=False)
+        return await self._record_answer(unsent, gone=False)
 
-    async def _complete(self, untold: UnsentDecision, lease_token: str | None) -> None:
-        if untold.user_task_key is not None:
+    async def _complete(self, unsent: UnsentDecision, lease_token: str | None) -> None:
+        if unsent.user_task_key is not None:
             # The engine asks our own listener meanwhile, which finds the decision stored and agrees.
-            await tasks_of(self._engine).complete_user_task(untold.user_task_key)
-        elif untold.job_key is not None:
+            await tasks_of(self._engine).complete_user_task(unsent.user_task_key)
+        elif unsent.job_key is not None:
             try:
-                await self._engine.complete(untold.job_key, {}, lease_token=lease_token)
+                await self._engine.complete(unsent.job_key, {}, lease_token=lease_token)
             except LeaseLost:
-                await redeliver(self._engine, untold.job_key)
+                await redeliver(self._engine, unsent.job_key)
                 raise
 
-    async def _hold_back(self, untold: UnsentDecision) -> None:
+    async def _hold_back(self, unsent: UnsentDecision) -> None:
         """Park the entry of a suspended instance; the decision is sent again, and accepted when it is resumed."""
         try:
-            await self._suspensions.park_gate(untold.token_id)
+            await self._suspensions.park_gate(unsent.token_id)
         except StoreError as error:
-            self._say("suspended entry not parked yet", untold, error)
-        await self._postpone(untold)
+            self._log_delay("suspended entry not parked yet", unsent, error)
+        await self._postpone(unsent)
 
-    async def _record_answer(self, untold: UnsentDecision, *, gone: bool) -> str | None:
+    async def _record_answer(self, unsent: UnsentDecision, *, gone: bool) -> str | None:
         try:
-            if untold.user_task_key is not None and untold.attempts > 1:
-                await self._suspensions.resume_gate(untold.token_id)  # a native task has no job to ask about
-            return await self._gates.record_answer(untold.token_id, gone=gone)
+            if unsent.user_task_key is not None and unsent.attempts > 1:
+                await self._suspensions.resume_gate(unsent.token_id)  # a native task has no job to ask about
+            return await self._gates.record_answer(unsent.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
-            self._say("answer of the engine not stored; the decision will be sent again", untold, error)
+            self._log_delay("answer of the engine not stored; the decision will be sent again", unsent, error)
             return None
 
-    async def _postpone(self, untold: UnsentDecision) -> None:
-        pause = timedelta(seconds=STORED.after(untold.attempts))
+    async def _postpone(self, unsent: UnsentDecision) -> None:
+        pause = timedelta(seconds=STORED.after(unsent.attempts))
         try:
-            await self._gates.postpone(untold.token_id, by=pause)
+            await self._gates.postpone(unsent.token_id, by=pause)
         except StoreError as error:
-            self._say("decision not postponed; it will be sent again later", untold, error)
+            self._log_delay("decision not postponed; it will be sent again later", unsent, error)
 
-    def _say(self, words: str, untold: UnsentDecision, error: Exception) -> None:
+    def _log_delay(self, words: str, unsent: UnsentDecision, error: Exception) -> None:
         if self._report is not None and is_away(error):
             self._report(error)
         else:
-            keys = {"job_key": untold.job_key, "user_task_key": untold.user_task_key}
+            keys = {"job_key": unsent.job_key, "user_task_key": unsent.user_task_key}
             _log.warning(words, extra={**keys, "reason": str(error)})
 
     async def probe(self, gate: SilentGate, timeout_ms: int, lease_token: str | None = None) -> bool:
@@ -184,7 +181,7 @@ class GateRelay:
     async def drain(self) -> int:
         """Send each due decision and each claim to the engine once; return how many there were."""
         due = await self._gates.due(self._sender.engine_id, _CONCURRENT_CALLS, retry_after=CLAIMED_FOR)
-        await self.service.for_each(due, _CONCURRENT_CALLS, self._sender.tell)
+        await self.service.for_each(due, _CONCURRENT_CALLS, self._sender.send)
         claims = await self._gates.take_claims(self._sender.engine_id, _CONCURRENT_CALLS, retry_after=CLAIMED_FOR)
         sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
         # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
@@ -294,8 +291,8 @@ class Gates:
         decided = await self._at(found.token_id, tenant_id, by, decide)
         if self._sender is None or not tells:
             return decided
-        told = UnsentDecision(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
-        await self._sender.tell(told)
+        unsent = UnsentDecision(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
+        await self._sender.send(unsent)
         return await self._gates.get(decided.token_id) or decided
 
     async def _at(

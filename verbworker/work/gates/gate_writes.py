@@ -103,13 +103,13 @@ class GateWrites:
         )
         if kept is None or not await self._gates.close_in(connection, gate.token_id, closed_as="decided"):
             raise RequestConflict(f"{gate.gate} was decided before")
-        said = {"decision": word.decision, "reason": word.reason, "by": word.by}
-        await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **said)
+        detail = {"decision": word.decision, "reason": word.reason, "by": word.by}
+        await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **detail)
         await self._append(connection, gate, Kind.RESUMED, "resumed", wait="human_gate")
 
-    async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_told: bool) -> None:
-        """Close a gate because the engine withdrew its task; with `is_told`, another event says why."""
-        if await self._gates.close_in(connection, gate.token_id, closed_as="canceled") and not is_told:
+    async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_recorded: bool) -> None:
+        """Close a gate because the engine withdrew its task; with `is_recorded`, another event says why."""
+        if await self._gates.close_in(connection, gate.token_id, closed_as="canceled") and not is_recorded:
             await self._append(connection, gate, Kind.GATE_GONE, "gone")
 
     async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:

@@ -230,8 +230,8 @@ class UserTaskJobs:
         waits = await self._deployments.waits(Definition.of(job), on=connection) or {}
         # An event that interrupts the task is told by its own listener, and a cancellation by its result.
         is_interruptible = any(one.interrupting and ends(waits, key, job.element_id) for key, one in waits.items())
-        is_told = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)
-        await self._writes.withdraw_in(connection, gate, is_told=is_told)
+        is_recorded = is_interruptible or await self._runbook.is_cancelling_in(connection, gate.entry_id)
+        await self._writes.withdraw_in(connection, gate, is_recorded=is_recorded)
         return False
 
 

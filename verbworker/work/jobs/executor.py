@@ -67,7 +67,11 @@ class Databases:
 
 
 class Executor:
-    """Takes one job from delivery to the engine's acknowledgement. Never raises because of a job."""
+    """Takes one job from delivery to the engine's acknowledgement. Never raises because of a job.
+
+    It does not use the skeleton of internal jobs (`InternalJobs.serve`), which answers an error with a command to the
+    engine: the errors of a verb job end in its frame, and a job that was not claimed is given back.
+    """
 
     def __init__(
         self,
@@ -121,11 +125,11 @@ class Executor:
                     return
                 span.record_claim(claim)
                 reach(Point.PUSHED)
-                with self._leases.keep_lease(claim, job, began) as life:
-                    outcome = await self._run(life, reserved, profile)
-                    stored = await self._pop(life, outcome)
+                with self._leases.keep_lease(claim, job, began) as running:
+                    outcome = await self._run(running, reserved, profile)
+                    stored = await self._pop(running, outcome)
                     reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
-                    await self._return(life, stored)
+                    await self._return(running, stored)
                     span.record_end(type(stored).__name__.lower(), getattr(stored, "kind", None))
                     reach(Point.RETURNED)
             except (DuplicateInstance, JobVanished, StepMovedOn) as error:
@@ -214,11 +218,11 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, life: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
+    async def _run(self, running: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
-        job, claim, policy = life.job, life.claim, self._policy(life.job, profile.task_profile)
+        job, claim, policy = running.job, running.claim, self._policy(running.job, profile.task_profile)
         if (task := self._registry.find_task(job.type)) is not None:
-            return await self._plain.run(task, life, policy)
+            return await self._plain.run(task, running, policy)
         try:
             profile.check_known()
             instance = await self._identity.admit(job, reserved, claim.instance)
@@ -241,8 +245,8 @@ class Executor:
             _within_schedule(claim, policy)
             entered = await self._add_inputs(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
-                return await self._transactional.run(entered, claim, life, policy)
-            return await self._run_external(entered, claim, life, policy)
+                return await self._transactional.run(entered, claim, running, policy)
+            return await self._run_external(entered, claim, running, policy)
         except (Fenced, LeaseLost, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
             raise
         except StepDone as error:
@@ -270,10 +274,10 @@ class Executor:
         made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
         return replace(entered, decisions=made, messages=came)
 
-    async def _run_external(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
+    async def _run_external(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
         """Call an external verb, whose frame is durable already, and store the verdict as soon as the call returns."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
-        answer = await self._verb_run.perform(entered, claim, life, limit, None)
+        answer = await self._verb_run.perform(entered, claim, running, limit, None)
         reach(Point.PERFORMED)
         completed = leave(entered, answer)
         merged: list[Completed] = []
@@ -293,14 +297,14 @@ class Executor:
 
     # ---- POP: the outcome is durable before it is sent to the engine ----------------------------------------------
 
-    async def _pop(self, life: RunningJob, outcome: Completed | Failed) -> Completed | Failed:
+    async def _pop(self, running: RunningJob, outcome: Completed | Failed) -> Completed | Failed:
         """Store how a run ended, unless its own transaction did so."""
         if isinstance(outcome, Completed):
             return outcome
         failed = outcome
-        if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
+        if not await self._persist(running.claim, lambda: self._write(running.claim, failed)):
             text = f"given back too often; the last time: {failed.message}"
-            return await self._pop(life, Incident(Yielded.kind, failed.code, text))
+            return await self._pop(running, Incident(Yielded.kind, failed.code, text))
         return failed
 
     async def _write(self, claim: Claim, failed: Failed) -> bool:
@@ -331,16 +335,16 @@ class Executor:
 
     # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 
-    async def _return(self, life: RunningJob, outcome: Completed | Failed) -> None:
+    async def _return(self, running: RunningJob, outcome: Completed | Failed) -> None:
         kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
-        metrics.OUTCOMES.labels(life.job.type, type(outcome).__name__.lower(), kind).inc()
+        metrics.OUTCOMES.labels(running.job.type, type(outcome).__name__.lower(), kind).inc()
         match outcome:
-            case Completed() if life.is_told:
+            case Completed() if running.is_answered:
                 metrics.ANSWERS.labels("complete", "together").inc()
             case Completed() | Thrown():
-                await self._returns.verdict(life.job.key, outcome, lease_token=life.job.lease_token)
+                await self._returns.verdict(running.job.key, outcome, lease_token=running.job.lease_token)
             case Retry() | Yielded() | Incident():
-                await self._returns.failure(life, outcome)
+                await self._returns.failure(running, outcome)
 
     async def _quietly(self, work: Awaitable[object]) -> None:
         """Await work that may fail without harm."""

@@ -57,27 +57,27 @@ class VerbRun:
         self._tracebacks = tracebacks
 
     async def perform(
-        self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta, connection: Db | None
+        self, entered: AdmittedJob, claim: Claim, running: RunningJob, limit: timedelta, connection: Db | None
     ) -> object:
         """Call the verb and return its answer. A job that has been stopped starts nothing."""
-        call = _call(entered, claim, limit, connection)
-        return await self.run_within(limit, life, entered.verb.mode, partial(self._ask_and_act, entered, claim, call))
+        work = partial(self._ask_and_act, entered, claim, _call(entered, claim, limit, connection))
+        return await self.run_within(limit, running, entered.verb.mode, work)
 
     async def run_within(
-        self, limit: timedelta, life: RunningJob, mode: Mode, work: Callable[[], Coroutine[Any, Any, Answer]]
+        self, limit: timedelta, running: RunningJob, mode: Mode, work: Callable[[], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         """Do the work of a job within its time. A job that has been stopped starts nothing."""
-        if life.ended is not None:
-            raise _stop_error(life.ended, mode, begun=False)
+        if running.ended is not None:
+            raise _stop_error(running.ended, mode, begun=False)
         scope = asyncio.timeout(limit.total_seconds())
-        life.due = asyncio.get_running_loop().time() + limit.total_seconds()
+        running.due = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
             async with scope:
-                with life.inside(scope):
+                with running.inside(scope):
                     return await work()
         except TimeoutError as error:
-            if life.ended is not None:
-                raise _stop_error(life.ended, mode, begun=True) from error
+            if running.ended is not None:
+                raise _stop_error(running.ended, mode, begun=True) from error
             if scope.expired() and mode is Mode.EXTERNAL:
                 raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
             raise
@@ -86,7 +86,7 @@ class VerbRun:
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
         finally:
-            life.due = None
+            running.due = None
 
     async def _ask_and_act(self, entered: AdmittedJob, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier run may have taken effect.
@@ -169,23 +169,23 @@ class Transactional:
         self._verdicts = verdicts
         self._engine = same_database(engine, database)
 
-    async def run(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
+    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
         """Run a verb so that its writes and its verdict are one commit: both happen or neither does."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         first = iter((entered,))
 
         async def attempt() -> Completed:
-            return await self._attempt(next(first, None) or afresh(entered), claim, life, limit)
+            return await self._attempt(next(first, None) or afresh(entered), claim, running, limit)
 
         return await VERB_TRANSACTION.run(attempt)
 
-    async def _attempt(self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta) -> Completed:
+    async def _attempt(self, entered: AdmittedJob, claim: Claim, running: RunningJob, limit: timedelta) -> Completed:
         end = _VerbEnd(self._frames, self._verdicts, self._engine, entered, claim)
         ends_at = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
             async with self._database.lazy_transaction() as transaction:
                 db = GuardedConnection(transaction.connection, transaction.begin)
-                answer = await self._verb_run.perform(entered, claim, life, limit, db)
+                answer = await self._verb_run.perform(entered, claim, running, limit, db)
                 reach(Point.PERFORMED)
                 completed = await end.store(transaction, answer)
         except StoreUnavailable as error:
@@ -203,7 +203,7 @@ class Transactional:
         except BaseException:
             end.drop()
             raise
-        life.is_told = end.has_moved
+        running.is_answered = end.has_moved
         end.wake()
         return completed
 

@@ -61,39 +61,39 @@ class PlainJobs:
         self._persist = persist
         self._judge = judge
 
-    async def run(self, task: PlainTask, life: RunningJob, policy: Policy) -> Completed | Failed:
+    async def run(self, task: PlainTask, running: RunningJob, policy: Policy) -> Completed | Failed:
         """Run a task. A `Completed` that it returns is stored already."""
         failed: Failed
         try:
-            match await self._perform(task, life, policy):
+            match await self._perform(task, running, policy):
                 case TaskDone(variables):
-                    return await self._store(life.claim, variables_bytes(task.name, variables))
+                    return await self._store(running.claim, variables_bytes(task.name, variables))
                 case TaskFailed() as end:
-                    failed = _spend_retry(life.claim, end)
+                    failed = _spend_retry(running.claim, end)
                     if end.error is not None:
-                        self._verb_run.log_failure(end.error, failed, None, _about(life))
+                        self._verb_run.log_failure(end.error, failed, None, _about(running))
                     return failed
                 case TaskThrown(code, message):  # pragma: no branch  # there is no other
                     failed = Thrown(code, to_printable(message))
         except (Fenced, Abandoned, JobVanished):
             raise
         except Exception as error:
-            failed = self._classify(task, error, life, policy)
-        return await self._error_catchers.judge_plain(life.job, failed) if isinstance(failed, Thrown) else failed
+            failed = self._classify(task, error, running, policy)
+        return await self._error_catchers.judge_plain(running.job, failed) if isinstance(failed, Thrown) else failed
 
-    async def _perform(self, task: PlainTask, life: RunningJob, policy: Policy) -> TaskEnd:
+    async def _perform(self, task: PlainTask, running: RunningJob, policy: Policy) -> TaskEnd:
         # pyzeebe's timeout is also the longest duration that its author expects of a run.
         limit = max(timedelta(seconds=policy.start_to_close_timeout_seconds), task.timeout or timedelta())
-        call = _call(task, life, limit)
+        call = _call(task, running, limit)
 
         async def run() -> TaskEnd:
             with running_task(call):
-                return await task.run(life.job, call, self._verb_run.call_by_names)
+                return await task.run(running.job, call, self._verb_run.call_by_names)
 
         async def invoke() -> TaskEnd:
             return await self._verb_run.invoke_task(task.name, run())
 
-        end = await self._verb_run.run_within(limit, life, Mode.EXTERNAL, invoke)
+        end = await self._verb_run.run_within(limit, running, Mode.EXTERNAL, invoke)
         reach(Point.PERFORMED)
         return end
 
@@ -108,20 +108,20 @@ class PlainJobs:
             raise OutcomeUnknown("the task is done, but its variables cannot be stored", code="NotStored") from error
         return Completed(content, PLAIN_SEAL)
 
-    def _classify(self, task: PlainTask, error: Exception, life: RunningJob, policy: Policy) -> Failed:
-        claim = life.claim
+    def _classify(self, task: PlainTask, error: Exception, running: RunningJob, policy: Policy) -> Failed:
+        claim = running.claim
         failed = self._judge(
             error, None, policy, attempt=claim.runs, retries_left=claim.retries_left, jitter=random.random()
         )
         if task.on_unknown is OnUnknown.HOLD and isinstance(error, OutcomeUnknown | TimeoutError):
             text = f"{failed.message}; a call may have reached the outside, so it is not repeated"
             failed = Incident(PermanentContract.kind, "OutcomeUnknown", text)
-        self._verb_run.log_failure(error, failed, None, _about(life))
+        self._verb_run.log_failure(error, failed, None, _about(running))
         return failed
 
 
-def _about(life: RunningJob) -> dict[str, object]:
-    return {"verb": life.job.type, "job_key": life.job.key}
+def _about(running: RunningJob) -> dict[str, object]:
+    return {"verb": running.job.type, "job_key": running.job.key}
 
 
 def _spend_retry(claim: Claim, end: TaskFailed) -> Retry | Incident:
@@ -134,8 +134,8 @@ def _spend_retry(claim: Claim, end: TaskFailed) -> Retry | Incident:
     return Incident(TransientExternal.kind, "TaskFailed", f"{message}; no retry is left")
 
 
-def _call(task: PlainTask, life: RunningJob, limit: timedelta) -> TaskCall:
-    claim, job = life.claim, life.job
+def _call(task: PlainTask, running: RunningJob, limit: timedelta) -> TaskCall:
+    claim, job = running.claim, running.job
     fields = {"task": task.name, "job_key": job.key, "attempt": claim.runs}
     return TaskCall(
         task=task.name,

@@ -157,9 +157,9 @@ class JobResults:
         _log.warning("verdict not taken", extra={"job_key": job_key, "answer": answer, "reason": reason})
         await self._note(job_key, f"verdict {answer}", reason)
 
-    async def failure(self, life: RunningJob, failed: Retry | Yielded | Incident) -> None:
+    async def failure(self, running: RunningJob, failed: Retry | Yielded | Incident) -> None:
         """Report a failed job, but only while its lease is certain: a late report could stop another worker's run."""
-        job, claim = life.job, life.claim
+        job, claim = running.job, running.claim
         entry_id = claim.instance.entry_id if claim.instance else None
         message = describe_failure(
             failed.kind, failed.code, failed.message, verb=job.type, entry_id=entry_id, job_key=job.key
@@ -171,7 +171,7 @@ class JobResults:
                 retries = claim.retries_left
             case Incident():
                 retries, delay = 0, 0.0
-        await self._fail(job, claim.epoch, retries, delay, message, sure=life.is_sure)
+        await self._fail(job, claim.epoch, retries, delay, message, sure=running.is_sure)
 
     async def report(self, job: Job, epoch: int, *, retries: int, delay: float, message: str) -> None:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""

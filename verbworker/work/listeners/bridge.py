@@ -77,20 +77,22 @@ class Bridge:
         """Record that the awaited event has arrived."""
         waits = await self._waits(connection, visit)
         here = waits[visit.job.element_id]
-        is_told = await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED))
+        is_recorded = await self._runbook.is_recorded_in(
+            connection, visit.instance.entry_id, _once(visit, Kind.RESUMED)
+        )
         closed = await self._runbook.unpark_in(
             connection, visit.instance.engine_id, visit.job.element_instance_key, closed_as="resumed"
         )
-        if is_told and not closed:
+        if is_recorded and not closed:
             return True
         if here.behind is not None:
             await self._close(connection, visit, [here.behind], closed_as="resumed")
-        if not is_told:
+        if not is_recorded:
             known = next((token.input_hash for token in closed if token.input_hash is not None), None)
             ended = UNNAMED if known is None else EndedWait(visit.job.element_id, known)
             await self._came(connection, visit, here, ended)
         detail = _detail(visit, here, wait=_kind(here).value)
-        await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
+        await self._append(connection, visit, Kind.RESUMED, detail, again=is_recorded)
         return True
 
     async def record_boundary(self, connection: Connection, visit: JobVisit) -> bool:
@@ -188,6 +190,6 @@ def _once(visit: JobVisit, kind: Kind) -> str:
 
 def _detail(visit: JobVisit, here: ModelWait, **more: object) -> dict[str, object]:
     """Return the details of an event: the element's name for people, its keys for finding it in the engine."""
-    said = {"name": here.name, "message_name": here.message, **more}
+    detail = {"name": here.name, "message_name": here.message, **more}
     keys = {"instance_key": visit.job.process_instance_key, "element_instance_key": visit.job.element_instance_key}
-    return {name: value for name, value in said.items() if value is not None} | keys
+    return {name: value for name, value in detail.items() if value is not None} | keys

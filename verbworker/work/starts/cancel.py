@@ -99,8 +99,8 @@ class Cancellation:
             return False
         async with self._database.transaction() as connection:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
-            said = {**(asked or {}), "instance_key": carrier.instance_key}
-            is_ended = await self._end_in(connection, entry_id, said)
+            cause = {**(asked or {}), "instance_key": carrier.instance_key}
+            is_ended = await self._end_in(connection, entry_id, cause)
         await self._trace_end(entry_id, is_ended)
         return True
 
@@ -130,8 +130,8 @@ class Cancellation:
             ):
                 return False
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
-            said = asked or {"by": None, "reason": f"{_OUTSIDE}: {why}" if why else _OUTSIDE}
-            is_ended = await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
+            cause = asked or {"by": None, "reason": f"{_OUTSIDE}: {why}" if why else _OUTSIDE}
+            is_ended = await self._end_in(connection, entry_id, {**cause, "instance_key": instance_key})
         return await self._trace_end(entry_id, is_ended)
 
     async def _is_made_again(self, connection: Connection, carrier: Carrier) -> bool:
@@ -142,14 +142,14 @@ class Cancellation:
         """Send each waiting request once; return how many entries ended by that."""
         if self._engine is None:
             return 0
-        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
+        waiting = await self._runbook.find_cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
         return sum(await self.service.for_each(waiting, _CONCURRENT_CALLS, self.carry_out))
 
-    async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
+    async def _end_in(self, connection: Connection, entry_id: UUID, cause: Mapping[str, Any]) -> bool:
         done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
         undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
         unknown = await self._runbook.under_way_in(connection, entry_id)
-        detail = {**said, "done": done, "undone": undone, "running": unknown}
+        detail = {**cause, "done": done, "undone": undone, "running": unknown}
         return await self._runbook.end_in(connection, entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)
 
     async def _trace_end(self, entry_id: UUID, is_ended: bool) -> bool:

@@ -186,8 +186,8 @@ class Router:
 
 def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> Request:
     mode = EntryMode.HUMAN_GATE if workflow.gates else EntryMode.DURABLE
-    said, version = workflow.say(asked.args), str(workflow.version)
-    return _request(asked, caller, version=version, mode=mode, sentence=said, process_id=workflow.process)
+    sentence, version = workflow.say(asked.args), str(workflow.version)
+    return _request(asked, caller, version=version, mode=mode, sentence=sentence, process_id=workflow.process)
 
 
 def _request(

@@ -60,7 +60,7 @@ class Reconciler:
         await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
         if not self._forgets:
             return len(quiet)
-        ended = await self._instances.lingering(engine_id, longer_than=self._after, limit=_BATCH)
+        ended = await self._instances.find_lingering(engine_id, longer_than=self._after, limit=_BATCH)
         await self.service.for_each(ended, _CONCURRENT_CALLS, self._see_off)
         return len(quiet) + len(ended)
 
@@ -93,8 +93,8 @@ class Reconciler:
         if not is_sure or not await self._end(instance):
             await self._instances.miss(instance.instance_uid, instance.instance_key)
         else:
-            said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
-            _log.warning("an instance ended outside", extra=said)
+            fields = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
+            _log.warning("an instance ended outside", extra=fields)
 
     async def _end(self, instance: QuietInstance) -> bool:
         why = await self._reason(instance.instance_key)
@@ -115,8 +115,8 @@ class Reconciler:
         if not await self._engine.alive(instance.instance_key):
             await self._instances.gone(instance.instance_uid, instance.instance_key)
             return
-        said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
-        _log.warning("the engine brought back an instance whose entry has ended; it is cancelled", extra=said)
+        fields = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
+        _log.warning("the engine brought back an instance whose entry has ended; it is cancelled", extra=fields)
         with suppress(JobGone):
             await self._engine.cancel(instance.instance_key)
         metrics.DUPLICATES.inc()

@@ -104,10 +104,10 @@ class Resolutions:
             await self._incidents.request_plain(trouble.incident_id, by=wanted.by, reason=wanted.reason)
         if trouble.entry_id is None or trouble.incident_id is None:
             return  # a job of no entry: its own history has the release
-        said = {"by": wanted.by, "reason": wanted.reason, "retries": wanted.retries, "element": trouble.element_id}
+        request = {"by": wanted.by, "reason": wanted.reason, "retries": wanted.retries, "element": trouble.element_id}
         more = {"verb": trouble.verb, "job_key": trouble.job_key, "incident_key": key, "as_new": wanted.as_new}
         flags = {"flags": dict(wanted.flags)} if wanted.flags else {}
-        once, detail = f"resolve:{uuid4()}", {**said, **more, **flags}
+        once, detail = f"resolve:{uuid4()}", {**request, **more, **flags}
         await self._runbook.append(trouble.entry_id, Kind.RESOLVE_REQUESTED, once=once, detail=detail)
 
     async def _release_frame(

@@ -228,10 +228,10 @@ class Retention:
         left = found.ended - sum(reasons.values())
         if self._export is None:
             reasons["wait for an export directory (VERBWORKER_EXPORT_DIR)"] = left
-        told = [f"{number} {words}" for words, number in reasons.items() if number]
-        return f"{found.ended} ended: {', '.join(told)}" if told else ""
+        parts = [f"{number} {words}" for words, number in reasons.items() if number]
+        return f"{found.ended} ended: {', '.join(parts)}" if parts else ""
 
-    async def standing(self, *, most: int) -> list[RuleState]:
+    async def read_states(self, *, most: int) -> list[RuleState]:
         """Return the state of each rule; counting stops at `most` rows."""
         sizes = await self._rows.sizes([table for rule in RULES for table in rule.tables])
         found = []
@@ -270,7 +270,7 @@ class Archiver:
         await self._frames.note_alive()
         if self._task_profiles is not None:
             await self._task_profiles.forget_visits(ended_before=self._after, limit=_ARCHIVED)
-        waiting = await self._frames.waiting()
+        waiting = await self._frames.count_waiting()
         metrics.HELD.set(waiting.held)
         metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)
         metrics.UNACKNOWLEDGED_AGE.set(waiting.oldest_unacknowledged)

@@ -163,8 +163,12 @@ class SearchReconciler:
     async def _record(self, incident: EngineIncident) -> bool:
         is_new = await self._incidents.record(incident)
         if is_new:
-            said = {"incident_key": incident.incident_key, "instance_key": incident.instance_key, "kind": incident.kind}
-            _log.warning("the engine raised an incident", extra={**said, "element": incident.element_id})
+            fields = {
+                "incident_key": incident.incident_key,
+                "instance_key": incident.instance_key,
+                "kind": incident.kind,
+            }
+            _log.warning("the engine raised an incident", extra={**fields, "element": incident.element_id})
         return is_new
 
     async def _settle_missing(self, seen: set[int]) -> int:
@@ -220,7 +224,7 @@ class SearchReconciler:
         return 0
 
     async def _nudge(self, job: EngineJob) -> None:
-        said = {"job_key": job.job_key, "instance_key": job.instance_key}
+        fields = {"job_key": job.job_key, "instance_key": job.instance_key}
         try:
             await self._engine.fail(job.job_key, retries=job.retries, message="handed out again: no worker has it")
         except InstanceSuspended:
@@ -231,6 +235,6 @@ class SearchReconciler:
             with suppress(JobGone):
                 await redeliver(self._engine, job.job_key)
         except (JobGone, JobNotActive) as error:
-            _log.debug("left undone", extra={**said, "reason": str(error)})
+            _log.debug("left undone", extra={**fields, "reason": str(error)})
             return
-        _log.warning("a job that stayed locked is handed out again", extra=said)
+        _log.warning("a job that stayed locked is handed out again", extra=fields)

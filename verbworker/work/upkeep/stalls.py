@@ -81,11 +81,11 @@ class StallDetector:
                 return False
             if still.kind is StallKind.JOB and not isinstance(self._engine, SameDatabase):
                 await self._stalls.resend_messages_in(connection, still.entry_id)
-            told = {"what": still.kind.value, "since": still.since.isoformat(), "reason": reason, "remedy": remedy}
+            detail = {"what": still.kind.value, "since": still.since.isoformat(), "reason": reason, "remedy": remedy}
             once = f"{still.kind.event.value}:{still.kind.value}:{still.place}:{seq}"
-            await self._runbook.append_in(connection, still.entry_id, still.kind.event, once=once, detail=told)
-        said = {"entry_id": str(still.entry_id), "kind": still.kind.value, "reason": reason, "remedy": remedy}
-        _log.warning("entry is stalled", extra=said)
+            await self._runbook.append_in(connection, still.entry_id, still.kind.event, once=once, detail=detail)
+        fields = {"entry_id": str(still.entry_id), "kind": still.kind.value, "reason": reason, "remedy": remedy}
+        _log.warning("entry is stalled", extra=fields)
         return True
 
     # ---- explanations -----------------------------------------------------------------------------------------------

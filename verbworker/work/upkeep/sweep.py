@@ -42,7 +42,7 @@ _LEASED = timedelta(seconds=15)
 _ENDED_EVERY = timedelta(minutes=1)  # its entry has ended, so the job should be gone
 _HELD_EVERY = timedelta(minutes=10)  # a person has it; only a cancel in the engine is news
 _ASKED_TIMEOUT_MS = 60_000  # of no effect on a job that is not active
-_NOT_HEARD_OF = "its worker stopped reporting"
+_SILENT = "its worker stopped reporting"
 
 
 class SweepAnswer(StrEnum):
@@ -139,7 +139,7 @@ class Sweep:
             incident = incident_of(step, frame)
             kind, code, text = incident.kind, incident.code, incident.message
         elif step is FrameStep.CLAIM_AGAIN:
-            kind, code, text = TransientInfrastructure.kind, "LeaseOver", _NOT_HEARD_OF
+            kind, code, text = TransientInfrastructure.kind, "LeaseOver", _SILENT
         message = describe_failure(kind, code, text, verb=frame.verb, entry_id=one.entry_id, job_key=frame.job_key)
         return await self._fail(frame.job_key, 0 if is_held else max(frame.retries_left, 1), message)
 
@@ -182,7 +182,7 @@ class Sweep:
             if answer is SweepAnswer.OK and one.engine_id == self._frames.engine_id:
                 # A held job is not active, unless a person released it and the worker that got it never claimed it.
                 metrics.SWEPT.labels(one.verb, FrameStep.CLAIM_AGAIN.value).inc()
-                await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_NOT_HEARD_OF}")
+                await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_SILENT}")
             if answer is SweepAnswer.GONE:
                 metrics.SWEPT.labels(one.verb, answer.value).inc()
                 closed.append(one)
@@ -206,7 +206,7 @@ class Sweep:
         gone: set[UUID] = set()
 
         async def settle(one: ExpiredDelivery) -> None:
-            answer = await self._fail(one.job_key, max(one.retries, 1), f"given back: {_NOT_HEARD_OF}")
+            answer = await self._fail(one.job_key, max(one.retries, 1), f"given back: {_SILENT}")
             metrics.SWEPT.labels(
                 one.type, FrameStep.CLAIM_AGAIN.value if answer is SweepAnswer.OK else answer.value
             ).inc()

@@ -285,7 +285,7 @@ class _Run:
         due = (
             None
             if wait.due is None
-            else schedule.following(wait.text, schedule.DueTime(wait.due, wait.again), self._now)
+            else schedule.next_due(wait.text, schedule.DueTime(wait.due, wait.again), self._now)
         )
         if due is not None:
             wait.due, wait.again = due.at, due.again

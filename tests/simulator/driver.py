@@ -1,4 +1,4 @@
-"""The hands that do random things to the twins, and what they choose among."""
+"""Drives the twins by random operations, and what it chooses among."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,8 +20,8 @@ _MODES = (("transactional", "rerun"), ("external", "rerun"), ("external", "hold"
 _MADE = re.compile(r"token_id=UUID\('[0-9a-f-]+'\)")  # differs between the twins
 _EPOCH_MS = 1_793_577_600_000  # 2026-11-02
 
-Act = TypeVar("Act", bound=Callable[["Hands"], Awaitable[None]])
-OPERATIONS: "list[Callable[[Hands], Awaitable[None]]]" = []
+Act = TypeVar("Act", bound=Callable[["Driver"], Awaitable[None]])
+OPERATIONS: "list[Callable[[Driver], Awaitable[None]]]" = []
 
 
 def operation(act: Act) -> Act:
@@ -30,7 +30,7 @@ def operation(act: Act) -> Act:
     return act
 
 
-class Hands:
+class Driver:
     """Does random things to both twins, with what earlier ones left."""
 
     def __init__(self, twins: Twins, dice: Random) -> None:
