@@ -75,7 +75,9 @@ async def test_what_is_not_well_is_named(health: Address, probes: FixedProbes) -
     assert body == b'{"ok":false,"checks":{"database":"ok","gateway":"EngineUnavailable"}}'
 
 
-async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(health: Address, probes: FixedProbes) -> None:
+async def test_what_it_does_without_is_named_and_no_reason_to_refuse_traffic(
+    health: Address, probes: FixedProbes
+) -> None:
     probes.readiness["limits"] = Limited("search of incidents: refused by the engine")
 
     status, body = await send(health, get("/ready"))
