@@ -15,7 +15,7 @@ from tests.support.rest_replay import problem
 from tests.support.strict_search import StrictCluster, strict_cluster
 from verbworker.app.settings import Settings
 from verbworker.doctor.engine import apis
-from verbworker.doctor.search import see_cases
+from verbworker.doctor.search_check import see_cases
 from verbworker.doctor.subject import Subject
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine

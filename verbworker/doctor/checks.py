@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from verbworker.doctor import application, backlog, database, engine, leases, retention, search
+from verbworker.doctor import application, backlog, database, engine, leases, retention, search_check
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
 from verbworker.doctor.subject import Subject
 from verbworker.errors import VerbworkerError
@@ -34,7 +34,7 @@ CHECKS: tuple[Check, ...] = (
     Check("engine", engine.reach, "check that the engine runs, and ZEEBE_ADDRESS if it is a cluster", ("engine id",)),
     Check("engine version", engine.version, "check the gateway's log", ("engine",)),
     Check("engine APIs", engine.apis, "check the gateway's log", ("engine",)),
-    Check("engine search", search.see_cases, "check the gateway's log", ("engine", "migrations")),
+    Check("engine search", search_check.see_cases, "check the gateway's log", ("engine", "migrations")),
     Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
     Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
     Check("application", application.load, "run this where the worker runs"),
