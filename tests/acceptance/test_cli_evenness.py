@@ -50,6 +50,8 @@ SPOKEN: set[tuple[str, ...]] = {
     *(("api", "serve"), ("api", "schema")),  # the second prints JSON and nothing else
 }
 LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
+# Lists that are read in pages, with the name of their rows.
+PAGED = {("runbook", "list"): "entries", ("gates", "list"): "gates", ("incidents", "list"): "incidents"}
 # What each needs besides the address of a database, to get as far as asking for it.
 ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("start",): ('(shop.order :item "a ring")', *SHOP),
@@ -290,7 +292,7 @@ def test_a_listing_is_json_when_it_is_asked_for(path: tuple[str, ...], clinic: C
 
     assert said.code == 0, said.err
     told = json.loads(said.out)
-    assert isinstance(told["entries"] if path == ("runbook", "list") else told, list)
+    assert isinstance(told[PAGED[path]] if path in PAGED else told, list)
 
 
 def test_what_was_migrated_is_told_as_json(postgres: Postgres | ForeignPostgres, tmp_path: Path) -> None:

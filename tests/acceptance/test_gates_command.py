@@ -49,7 +49,7 @@ async def test_a_reviewer_sees_what_waits_and_decides(
     setup: GateSetup, reviewer: Reviewer, engine: MemoryEngine
 ) -> None:
     gate = await setup.parked()
-    (listed,) = json.loads(reviewer.say("list", "--json").out)
+    (listed,) = json.loads(reviewer.say("list", "--json").out)["gates"]
     said = reviewer.say("decide", str(gate.entry_id), "approve", "--reason", "all papers", "--by", "anna")
     await setup.relay.drain()
 
@@ -61,7 +61,7 @@ async def test_a_reviewer_sees_what_waits_and_decides(
     )
     assert engine.jobs[job_of(gate)].completions == 1
     assert len(reviewer.say("list").out.splitlines()) == 1  # the header
-    (kept,) = json.loads(reviewer.say("list", "--all", "--json").out)
+    (kept,) = json.loads(reviewer.say("list", "--all", "--json").out)["gates"]
     assert (kept["verdict"]["decision"], kept["verdict"]["reason"]) == ("approve", "all papers")
     assert kept["state"] == "anna decided approve"
 
