@@ -10,7 +10,7 @@ SHOWN = $(PYTHON) tests/support/progress.py
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements lock dist clean
+.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements lock audit sbom dist clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -114,6 +114,25 @@ lock:
 	.venv-lock/bin/python .ci/lock $(ARGS)
 	rm -rf .venv-lock
 
+# Checks for security: of our code by ruff's S rules (exceptions with their reasons in pyproject.toml), of what we install by
+# the advisories for every locked version. Without a way to the advisories that is said; with CI=true it fails.
+audit: $(VENV)/ready .venv-audit/ready
+	$(BIN)/ruff check --select S --ignore S101 verbworker lint/verblint
+	@$(BIN)/python .ci/audit .venv-audit/bin/pip-audit requirements.lock deploy/requirements.lock deploy/build.lock
+
+# What the packages and the image are made of, as CycloneDX: build/sbom.
+sbom: .venv-audit/ready
+	@mkdir -p build/sbom
+	.venv-audit/bin/cyclonedx-py requirements deploy/requirements.lock --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible --of JSON -o build/sbom/verbworker.cdx.json
+	.venv-audit/bin/cyclonedx-py requirements deploy/build.lock --output-reproducible --of JSON -o build/sbom/build.cdx.json
+
+# The newest tools, as for `lock`: an auditor of last year knows less. Nothing of them is shipped.
+.venv-audit/ready:
+	@$(PYTHON) -m venv .venv-audit
+	@.venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom
+	@touch $@
+
 # Both wheels and sdists, by the pinned builder alone: `pip install --find-links dist 'verbworker[dev]'` installs them.
 dist:
 	@rm -rf dist .venv-dist
@@ -124,4 +143,4 @@ dist:
 	@rm -rf .venv-dist
 
 clean:
-	rm -rf $(VENV) .venv-lock .venv-dist dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-lock .venv-audit .venv-dist dist build .mypy_cache .ruff_cache .pytest_cache

@@ -213,7 +213,7 @@ def test_a_lock_of_the_image_is_a_part_of_the_lock_that_is_tested(path: str) -> 
 
 def test_the_image_has_what_it_runs_with_and_no_more() -> None:
     assert set(locked("deploy/requirements.lock")) == needed(IMAGE_EXTRAS) - {"verbworker", "verbworker-lint"}
-    assert set(locked("deploy/build.lock")) == needed("hatchling", "editables", "pip")
+    assert set(locked("deploy/build.lock")) == needed("hatchling", "editables", "pip", "setuptools")
 
 
 # ---- compose --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 WORKFLOWS = {path.name: path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")}
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d")
-BY_TAG = re.compile(r"uses: [\w./-]+@v\d+ # by tag")
 
 
 # ---- the action -----------------------------------------------------------------------------------------------------
@@ -159,16 +158,67 @@ def test_a_release_is_published_without_a_stored_secret_and_with_attestations() 
     assert "secrets." not in text
     assert publish["with"] == {"packages-dir": "dist/", "attestations": True}
     assert (jobs["publish"]["environment"], jobs["publish"]["permissions"]) == ("release", {"id-token": "write"})
-    assert set(jobs["publish"]["needs"]) == {"build", "check"}
+    assert set(jobs["publish"]["needs"]) == {"build", "image", "check"}
     assert jobs["build"]["permissions"]["attestations"] == "write"
     assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]
 
 
-def test_a_release_runs_actions_that_are_pinned_or_says_why_not() -> None:
-    used = [line.strip() for line in WORKFLOWS["release.yml"].splitlines() if "uses:" in line]
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_action_is_pinned_to_a_commit(name: str) -> None:
+    used = [line.strip() for line in WORKFLOWS[name].splitlines() if "uses:" in line]
 
-    assert len(used) > 5
-    assert [line for line in used if not PINNED.search(line) and not BY_TAG.search(line)] == []
+    assert len(used) > 3
+    assert [line for line in used if not PINNED.search(line)] == []
+
+
+def test_a_release_attests_what_it_is_made_of_and_publishes_packages_only() -> None:
+    steps = yaml.safe_load(WORKFLOWS["release.yml"])["jobs"]["build"]["steps"]
+    (attest,) = [step for step in steps if "attest-build-provenance" in step.get("uses", "")]
+    runs = [step.get("run") for step in steps]
+
+    assert runs.index("make dist") < runs.index("make sbom") < steps.index(attest)
+    assert attest["with"]["subject-path"].split() == ["dist/*", "build/sbom/*"]
+
+
+DOCKER = """#!/bin/bash
+echo "$@" >> {folder}/asked
+case "$*" in
+  *inspect*) echo {told} ;;
+  "buildx build"*)
+    echo '{{"digest": "{built}"}}' > {folder}/blob
+    for word; do case $word in type=oci,dest=*) tar -cf "${{word#type=oci,dest=}}" -C {folder} blob ;; esac; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "built", "words"),
+    [
+        ("sha256:" + "a" * 64, "sha256:" + "a" * 64, ""),
+        ("sha256:" + "a" * 64, "sha256:" + "b" * 64, "the provenance of the image does not name python:"),
+        ("latest", "latest", "the registry names no digest"),
+    ],
+)
+def test_the_image_of_a_release_is_built_on_bases_by_digest(tmp_path: Path, told: str, built: str, words: str) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(DOCKER.format(folder=tmp_path, told=told, built=built))
+    docker.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["bash", ".ci/image", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    assert (done.returncode != 0, words in done.stderr) == (bool(words), True)
+    if not words:
+        base = (tmp_path / "out" / "bases.txt").read_text().strip()
+        assert f"docker-image://{base}" in (tmp_path / "asked").read_text()
+        assert base.endswith(f"@{told}")
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "deploy/build.lock"])
+def test_a_lock_replaces_the_old_setuptools_of_a_new_environment(lock: str) -> None:
+    (version,) = re.findall(r"^setuptools==(\d+)", (ROOT / lock).read_text(), re.MULTILINE)
+
+    assert int(version) >= 80
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

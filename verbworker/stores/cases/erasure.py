@@ -59,7 +59,7 @@ class Erasure:
         found = Erased(entry_id, {})
         try:
             async with self._database.transaction() as connection:
-                await self._require_no_open_work(connection, tenant, entry_id)
+                await self._require_end(connection, tenant, entry_id)
                 found = await self._erase(connection, entry_id, by)
                 if dry_run:
                     raise _DryRun
@@ -67,7 +67,7 @@ class Erasure:
             pass
         return found
 
-    async def _require_no_open_work(self, connection: Connection, tenant: str, entry_id: UUID) -> None:
+    async def _require_end(self, connection: Connection, tenant: str, entry_id: UUID) -> None:
         row = await connection.fetchrow(query("erasure", "hold"), entry_id, tenant)
         if row is None:
             raise NotFound(f"there is no entry {entry_id}")
