@@ -81,6 +81,7 @@ def _keys(value: object) -> object:
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Roles = Annotated[frozenset[str] | None, NoDecode, BeforeValidator(_words)]
 WebAddress = Annotated[str, BeforeValidator(_web_address)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
@@ -114,6 +115,12 @@ class Settings(BaseSettings):
         default=None, description="address of Tasklist, for links to tasks: https://host/tasklist"
     )
     tenant: str = Field(default="default", min_length=1, description="tenant of commands")
+    roles: Roles = Field(
+        default=None, description="roles of the person who runs commands, separated by commas (default: not declared)"
+    )
+    unknown_roles: Literal["allow", "refuse"] = Field(
+        default="allow", description="what a gate with an audience does with a person whose roles are not declared"
+    )
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="job timeout in the engine")

@@ -11,7 +11,8 @@ from starlette.responses import JSONResponse, Response
 from verbworker.client.records import GateRecord
 from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.settings import Logins
-from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
+from verbworker.contract.person import Person, as_person
+from verbworker.errors import PermanentContract, Refused, StoreError
 from verbworker.http.answers import RETRY_SOON, content_type, json_error
 from verbworker.http.body import read_body
 from verbworker.http.keys import API_KEY, holder_of
@@ -34,7 +35,7 @@ class Api:
 
     def __init__(self, auth: Authentication, logins: Logins) -> None:
         self._auth = auth
-        self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
+        self._keys = [(bytes.fromhex(key.sha256), (Person(key.name, key.roles), key.tenant)) for key in logins.api_keys]
 
     def or_form(self, form: Endpoint) -> Endpoint:
         """Return an endpoint that accepts one of our forms, or the same as JSON."""
@@ -50,20 +51,16 @@ class Api:
             return await self._decide(request)
         except HTTPException as error:
             return json_error(error.status_code, error.detail, error.headers)
-        except NotFound as error:
-            return json_error(404, str(error))
-        except RequestConflict as error:
-            return json_error(409, str(error))
         except Refused as error:
-            return json_error(422, str(error))
+            return json_error(error.http_status, str(error))
         except StoreError as error:
             _log.warning("decision not stored", extra={"reason": str(error)})
             return json_error(503, "it is unknown whether the decision was stored; send it again", RETRY_SOON)
 
     async def _decide(self, request: Request) -> Response:
-        name, tenant = self._who(request)
+        person, tenant = self._who(request)
         wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
-        client = self._auth.tools.client.act_for(name, tenant=tenant)
+        client = self._auth.tools.client.act_for(person, tenant=tenant)
         decided = await client.decide(
             request.path_params["where"],
             wanted.decision,
@@ -72,11 +69,11 @@ class Api:
         )
         return JSONResponse(_decision_to_json(decided))
 
-    def _who(self, request: Request) -> tuple[str, str]:
+    def _who(self, request: Request) -> tuple[Person, str]:
         if not self._auth.addresses.may_post(request.headers):
             raise HTTPException(403, "requests from other sites are not accepted")
         if self._auth.is_open:
-            return local_user(), self._auth.tools.tenant
+            return as_person(local_user(), self._auth.tools.client.person.roles), self._auth.tools.tenant
         holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
         if holder is None:
             raise HTTPException(401, "a valid API key is required")

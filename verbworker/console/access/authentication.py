@@ -15,9 +15,11 @@ from starlette.responses import RedirectResponse, Response
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.pages.page_tools import PageTools, PageVisit
+from verbworker.contract.person import as_person
 from verbworker.errors import (
     CannotRun,
     EngineError,
+    NotAllowed,
     NotFound,
     Refused,
     RequestConflict,
@@ -44,6 +46,7 @@ _NO_DATABASE = "The database does not answer. Try again in a moment."
 # The first that fits; without words of ours, the error's own are shown.
 _ERRORS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (NotFound, 404, ""),
+    (NotAllowed, 403, ""),
     (RequestConflict, 409, ""),
     (Refused, 422, ""),
     (CannotRun, 503, ""),
@@ -86,6 +89,8 @@ class Authentication:
                 return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
                 return self.refusal(403, OLD_FORM, session)
+            if not session.person.may_change:
+                return self.refusal(403, f"{session.name} may only look: a change needs another role", session)
             return await self._serve(page, PageVisit(request, session, form))
 
         return endpoint
@@ -107,7 +112,9 @@ class Authentication:
         found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
         if found is not None or not self.is_open:
             return found
-        return LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        return LoginSession.of(
+            as_person(local_user(), self.tools.client.person.roles), self.tools.tenant, now=self.now(), lasts=self.lasts
+        )
 
     @property
     def lasts(self) -> float:

@@ -13,9 +13,11 @@ from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
+from verbworker.contract.person import Person
 from verbworker.http.keys import holder_of
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
+from verbworker.stores.cases.people import KEYS, People
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ class Login:
         self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._client = client
+        self._people = People(auth.tools.database)
         self._brake = GuessBrake(auth.tools.settings.proxies)
         self._attempt_cookie = f"{auth.cookie}_login"
 
@@ -48,7 +51,10 @@ class Login:
                 return refusal
             _log.warning("login refused: unknown key", extra={"client": self._brake.client_of(request)})
             return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
-        return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
+        if key.roles is not None:
+            # The engine's task list names people only: what their roles are is looked up there by name.
+            await self._people.note(key.tenant, Person(key.name, key.roles, KEYS, key.name))
+        return self._logged_in(Person(key.name, key.roles), key.tenant, _next(form.get("next", "")))
 
     async def to_issuer(self, request: Request) -> Response:
         """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
@@ -85,7 +91,8 @@ class Login:
             found = await self._client.identify(attempt, asked["code"])
         except IssuerError as error:
             return self._fail(error, 403)
-        response = self._logged_in(found.name, found.tenant, kept["to"])
+        await self._people.note(found.tenant, found.person)
+        response = self._logged_in(found.person, found.tenant, kept["to"])
         auth.drop(response, self._attempt_cookie)
         return response
 
@@ -99,11 +106,11 @@ class Login:
         auth.drop(response, auth.cookie)
         return response
 
-    def _logged_in(self, name: str, tenant: str, to: str) -> Response:
+    def _logged_in(self, person: Person, tenant: str, to: str) -> Response:
         auth = self._auth
-        _log.info("logged in", extra={"who": name, "tenant": tenant})
+        _log.info("logged in", extra={"who": person.name, "tenant": tenant})
         response = see_other(to)
-        auth.remember(response, LoginSession.of(name, tenant, now=auth.now(), lasts=auth.lasts))
+        auth.remember(response, LoginSession.of(person, tenant, now=auth.now(), lasts=auth.lasts))
         return response
 
     def _fail(self, error: IssuerError, status: int) -> Response:

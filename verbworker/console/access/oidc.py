@@ -10,7 +10,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from verbworker.console.settings import OidcLogin
+from verbworker.contract.person import Person, find_claim, read_roles
+from verbworker.contract.text import is_storable
 from verbworker.http.oidc import Issuer, IssuerError
+
+_LONGEST_ROLES = 1500  # characters of all roles together: a cookie has room for 4,096
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Attempt:
 class Identity:
     """Who logged in, and for which tenant."""
 
-    name: str
+    person: Person
     tenant: str
 
 
@@ -95,4 +99,15 @@ class OidcClient:
             raise IssuerError("the login service does not say which tenant you belong to")
         names = (claims.get(self._settings.name_claim), claims.get("email"), claims["sub"])
         name = next(str(name) for name in names if name)
-        return Identity(name[:200], tenant)
+        person = Person(name[:200], self._roles(claims), self._settings.issuer, str(claims["sub"]))
+        if not is_storable([tenant, person.name, person.subject]):
+            raise IssuerError("the login service sent a name that cannot be kept")
+        return Identity(person, tenant)
+
+    def _roles(self, claims: Mapping[str, Any]) -> frozenset[str] | None:
+        if self._settings.roles_claim is None:
+            return None
+        roles = read_roles(find_claim(claims, self._settings.roles_claim), self._settings.roles)
+        if sum(map(len, roles)) > _LONGEST_ROLES:
+            raise IssuerError("the login service names more roles than fit: set `roles` to those that matter here")
+        return roles

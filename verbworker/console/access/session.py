@@ -10,22 +10,29 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from verbworker.contract.person import Person, as_person
+
 _LONGEST = 4096  # browsers need not store longer cookies (RFC 6265)
 
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """A login: the user's name, the one tenant they see, their form token, and when it ends."""
+    """A login: the person, the one tenant they see, their form token, and when it ends."""
 
-    name: str
+    person: Person
     tenant: str
     csrf: str
     ends_at: float
 
     @classmethod
-    def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "LoginSession":
+    def of(cls, who: str | Person, tenant: str, *, now: float, lasts: float) -> "LoginSession":
         """Create a session with its own form token."""
-        return cls(name, tenant, secrets.token_urlsafe(24), now + lasts)
+        return cls(as_person(who), tenant, secrets.token_urlsafe(24), now + lasts)
+
+    @property
+    def name(self) -> str:
+        """The name that is recorded for what this person does."""
+        return self.person.name
 
 
 class Signer:
@@ -56,11 +63,17 @@ class Signer:
         found = self.read("session", cookie)
         if found is None or found["e"] <= now:
             return None
-        return LoginSession(found["n"], found["t"], found["c"], found["e"])
+        roles = found.get("r")
+        person = Person(found["n"], None if roles is None else frozenset(roles), found.get("i"), found.get("s"))
+        return LoginSession(person, found["t"], found["c"], found["e"])
 
     def cookie(self, session: LoginSession) -> str:
         """Return the cookie of a session."""
-        return self.sign("session", {"n": session.name, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
+        person = session.person
+        roles = None if person.roles is None else sorted(person.roles)
+        who = {"n": person.name, "r": roles, "i": person.issuer, "s": person.subject}
+        known = {name: value for name, value in who.items() if value is not None}
+        return self.sign("session", {**known, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
 
     def _mac(self, kind: str, body: str) -> bytes:
         return hmac.new(self._key, f"{kind}.{body}".encode(), sha256).digest()
