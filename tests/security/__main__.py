@@ -1,6 +1,6 @@
 """Replays every attack of this folder and prints, by group, how many were tried and how many held.
 
-An attack is one case of a test: `@pytest.mark.attack("HTTP")` names its group. The exit code is 1 when one did not hold.
+An attack is one case of a test: `@pytest.mark.attack("HTTP")` names its group. Exits 1 when one did not hold.
 """
 
 import sys
@@ -17,7 +17,7 @@ class Tally:
     """Counts the attacks of a run."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, str] = {}
+        self.groups: dict[str, str] = {}
         self.tried: Counter[str] = Counter()
         self.open: dict[str, list[str]] = {}
         self.skipped: Counter[str] = Counter()
@@ -26,11 +26,11 @@ class Tally:
         """Note the group of each attack."""
         for item in items:
             mark = item.get_closest_marker("attack")
-            self._groups[item.nodeid] = OTHER if mark is None else str(mark.args[0])
+            self.groups[item.nodeid] = OTHER if mark is None else str(mark.args[0])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count an attack once, whatever part of it failed."""
-        group = self._groups[report.nodeid]
+        group = self.groups[report.nodeid]
         if report.skipped:
             self.skipped[group] += 1
         elif report.when == "call":
@@ -44,7 +44,7 @@ class Tally:
 
     def lines(self) -> list[str]:
         """Return the table, with a line for every attack that did not hold."""
-        groups = [*GROUPS, *sorted({*self._groups.values()} - {*GROUPS})]
+        groups = [*GROUPS, *sorted({*self.groups.values()} - {*GROUPS})]
         rows = [_row("group", "tried", "held", "skipped")]
         for group in groups:
             held = self.tried[group] - len(self.open.get(group, ()))

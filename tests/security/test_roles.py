@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -96,7 +96,7 @@ async def test_where_undeclared_roles_are_refused_an_audience_needs_a_role(dsn: 
 async def test_a_reader_changes_nothing(database: Database, client: Client, name: str, act: str) -> None:
     stored, gate = await park(database)
     reader = client.act_for(person(name))
-    acts = {
+    acts: dict[str, Callable[[], Awaitable[object]]] = {
         "start": lambda: reader.start("kyc.open-case", {}),
         "cancel": lambda: reader.cancel(stored.entry_id, "enough"),
         "send": lambda: reader.send("documents-received", "case-1"),

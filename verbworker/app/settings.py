@@ -30,6 +30,7 @@ FOREVER = "forever"
 _PREFIX = "VERBWORKER_"
 _OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
 _NO_SETTINGS = ("DEBUG", "FAILPOINT")
+_RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES")
 _OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 _ONLY_OUTSIDE = "integrity_keys"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
@@ -228,6 +229,7 @@ def load(**overrides: object) -> Settings:
     """Read the settings; a None in `overrides` was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
     _refuse_wrong_file()
+    _refuse_mistyped_restriction()
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
@@ -257,6 +259,14 @@ def unknown_settings(environment: Mapping[str, str], *servers: type[BaseSettings
             advice = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
             found.append(f"{name} is not a setting and is ignored{advice}")
     return found
+
+
+def _refuse_mistyped_restriction() -> None:
+    """Refuse what is nearly the name of a restriction: ignored as others are, it would allow everything."""
+    meant = tuple(f"did you mean {_PREFIX}{name}?" for name in _RESTRICTIONS)
+    for words in unknown_settings(os.environ):
+        if words.endswith(meant):
+            raise ContractInvalid(words.replace(" and is ignored", ""))
 
 
 def _is_kubernetes(name: str, value: str) -> bool:
