@@ -17,6 +17,8 @@ from tests.support.site import KEYS
 from verbworker.stores.database import Database
 from verbworker.stores.retention import RetiredRows
 
+pytestmark = pytest.mark.attack("auth")
+
 ENDED = 20.0  # seconds in which a stream must have ended; it takes about one
 
 
