@@ -10,7 +10,7 @@ SHOWN = $(PYTHON) tests/support/progress.py
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements lock audit sbom dist clean
+.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements security lock audit sbom dist clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -93,6 +93,10 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/ready
 	$(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python -m docs.generate.check_site build/site
+
+# The attacks of tests/security/, in groups: tried and held. One that does not hold ends it with an error.
+security: $(VENV)/ready
+	@$(BIN)/python -m tests.security $(ARGS)
 
 requirements: $(VENV)/ready
 	$(BIN)/python -m tests.support.requirements

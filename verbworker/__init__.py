@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from verbworker.client.entry_handle import EntryHandle
     from verbworker.client.sync_client import SyncClient, SyncEntryHandle
     from verbworker.contract.message import Message
+    from verbworker.contract.person import Person
     from verbworker.contract.registry import Registry
     from verbworker.contract.task import TaskCall, task_call
     from verbworker.contract.verb import Call, Decision, ReceivedMessage, Result
@@ -35,6 +36,7 @@ __all__ = [
     "OutcomeUnknown",
     "PermanentBusiness",
     "PermanentContract",
+    "Person",
     "ReceivedMessage",
     "Registry",
     "Result",
@@ -57,6 +59,7 @@ _PLACES = {
     "EntryHandle": "verbworker.client.entry_handle",
     **dict.fromkeys(("TaskCall", "task_call"), "verbworker.contract.task"),
     "Message": "verbworker.contract.message",
+    "Person": "verbworker.contract.person",
     "Registry": "verbworker.contract.registry",
     "Signal": "verbworker.engine.protocol",
     "hand_off": "verbworker.stores.messages.handoff",

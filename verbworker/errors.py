@@ -10,6 +10,7 @@ VerbworkerError
 │   ├── MessageInvalid         a message cannot be read, or its fields do not fit
 │   ├── RequestConflict        it was asked, decided or ended otherwise before
 │   ├── NotFound               there is no such entry, gate or message
+│   ├── NotAllowed             the roles of who asks do not allow it
 │   ├── EntryFailed            an entry ended without a result: it failed or was cancelled
 │   └── EntryNotEnded          an entry has no result yet; ask again
 ├── StoreError                 Postgres refused a statement
@@ -104,6 +105,12 @@ class NotFound(Refused):
     """The entry, gate or message does not exist, or belongs to another tenant."""
 
     http_status = 404
+
+
+class NotAllowed(Refused):
+    """The roles of the person who asks do not allow it; the message says who may."""
+
+    http_status = 403
 
 
 class EntryFailed(Refused):

@@ -11,6 +11,8 @@ COMPENSATE = "verbworker.compensate"
 OWN_TEMPLATES = "io.verbworker."
 # Job types with this prefix belong to connectors.
 FOREIGN_JOBS = "io.camunda"
+# The role of people who look and change nothing.
+READER = "reader"
 
 _COMPARABLE = 1000  # more names than a project has; comparing grows with the square
 _PREFIXES = {BPMN: "", ZEEBE: "zeebe:"}

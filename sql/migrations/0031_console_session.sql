@@ -4,7 +4,13 @@ CREATE TABLE verbworker.console_session (
   session_hash bytea PRIMARY KEY CHECK (octet_length(session_hash) = 32),
   tenant_id text NOT NULL,
   name text NOT NULL,
-  -- Which key or issuer it came from: a digest of it with its holder and tenant, so that any change there ends the session.
+  -- Who it is under any name; null for a key.
+  issuer text,
+  subject text,
+  -- The roles at the login; null if none are declared.
+  roles text[],
+  -- Which key or issuer it came from: a digest of it with its holder, tenant and roles, so that any change there ends the
+  -- session.
   credential bytea NOT NULL CHECK (octet_length(credential) = 32),
   started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- When its person last did something; what a page loads by itself does not count.

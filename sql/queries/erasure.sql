@@ -103,14 +103,14 @@ SET variables = '', last_error = NULL
 WHERE entry_id = $1 AND (variables <> '' OR last_error IS NOT NULL);
 
 -- name: parked_token
--- What it waited for, in words and by key.
+-- What it waited for, in words and by key. Who claimed it stays, with claimed_by_id.
 UPDATE verbworker.parked_token
 SET reason = '', detail = '{}', correlation_key = NULL, incident_text = NULL, assign_trouble = NULL
 WHERE entry_id = $1
   AND (reason <> '' OR detail <> '{}' OR num_nonnulls(correlation_key, incident_text, assign_trouble) > 0);
 
 -- name: gate_decision
--- Reasons of decisions. What was decided, by whom and when stays.
+-- Reasons of decisions. What was decided, by whom (decided_by_id too) and when stays.
 UPDATE verbworker.gate_decision
 SET reason = ''
 WHERE entry_id = $1 AND reason <> '';
@@ -174,7 +174,8 @@ SET business_key = NULL, correlation = '{}'
 WHERE entry_id = $1 AND (business_key IS NOT NULL OR correlation <> '{}');
 
 -- name: runbook_entry
--- What was asked and answered. The hash of the request stays, and a digest of its key: the key itself may name a person.
+-- What was asked and answered. Who asked stays, with asked_by_id. The hash of the request stays, and a digest of its key:
+-- the key itself may name a person.
 UPDATE verbworker.runbook_entry
 SET sentence = verb || ' (erased)', invocation = '(' || verb || ')', args = '{}', provenance = '{}', traceparent = NULL,
   outcome = CASE WHEN outcome IS NULL THEN NULL ELSE '{}'::bytea END,

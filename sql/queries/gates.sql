@@ -3,7 +3,8 @@
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
   token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
-  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
+  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_by_id,
+  token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
 FROM verbworker.parked_token AS token
@@ -25,7 +26,8 @@ LIMIT $5;
 SELECT
   token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
   token.user_task_key, token.engine_assignee, token.assign_trouble AS claim_trouble, token.instance_key,
-  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
+  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_by_id,
+  token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
 FROM verbworker.parked_token AS token
@@ -114,27 +116,43 @@ WHERE token_id = $1;
 -- name: claim
 -- A person claims the gate.
 UPDATE verbworker.parked_token
-SET claimed_by = $2, claimed_at = clock_timestamp(), assign_trouble = NULL
+SET claimed_by = $2, claimed_by_id = $3, claimed_at = clock_timestamp(), assign_trouble = NULL
 WHERE token_id = $1
 RETURNING claimed_at;
 
 -- name: release
 -- Release the gate.
 UPDATE verbworker.parked_token
-SET claimed_by = NULL, claimed_at = NULL, assign_trouble = NULL
+SET claimed_by = NULL, claimed_by_id = NULL, claimed_at = NULL, assign_trouble = NULL
 WHERE token_id = $1;
 
 -- name: decide
 -- Store the only decision of a gate; no row if it has one. The attempt to send it to the engine is counted beforehand.
 INSERT INTO verbworker.gate_decision (
-  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at
+  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at, decided_by_id
 )
 SELECT
-  token_id, tenant_id, entry_id, instance_uid, gate, $2, $3, $4, $5, clock_timestamp() + $6::interval
+  token_id, tenant_id, entry_id, instance_uid, gate, $2, $3, $4, $5, clock_timestamp() + $6::interval, $7
 FROM verbworker.parked_token
 WHERE token_id = $1
 ON CONFLICT (token_id) DO NOTHING
 RETURNING decided_at;
+
+-- name: hold_entry
+-- Who asked for a case. Locks its entry: of two decisions at the same time, the second sees the first.
+SELECT asked_by, asked_by_id
+FROM verbworker.runbook_entry
+WHERE entry_id = $1
+FOR NO KEY UPDATE;
+
+-- name: deciders
+-- Who decided where another person must decide than here: at the gates that this one names, and at those that name it.
+SELECT decision.gate, decision.decided_by AS by, decision.decided_by_id AS by_id
+FROM verbworker.gate_decision AS decision
+JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
+WHERE decision.instance_uid = $1
+  AND (decision.gate = ANY ($2::text[]) OR token.detail -> 'distinct_from' ? $3)
+ORDER BY decision.decided_at;
 
 -- name: close
 -- The gate is closed; nothing comes back when it was closed already.

@@ -2,9 +2,9 @@
 -- A new entry, or nothing when the tenant used this request key before.
 INSERT INTO verbworker.runbook_entry (
   entry_id, tenant_id, request_key, request_hash, verb, verb_version, mode, sentence, invocation, args, asked_by,
-  provenance, traceparent, process_id
+  provenance, traceparent, process_id, asked_by_id
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (tenant_id, request_key) DO NOTHING
 RETURNING entry_id;
 

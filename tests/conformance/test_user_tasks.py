@@ -18,10 +18,12 @@ from tests.support.eventually import eventually
 from tests.support.native_tasks import CONTRACT, NATIVE, TaskList, at_gate, gate_of
 from tests.support.start_router import TENANT
 from verbworker.client.records import GateRecord
+from verbworker.contract.person import Person
 from verbworker.errors import RequestConflict
 from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.people import People
 from verbworker.work.gates.decide import GateRelay, Gates
 
 ON = ("zeebe-8.8", "zeebe-8.9")
@@ -79,6 +81,7 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(setup:
         ("yes", "no"),
     )
     assert {name: value for name, value in gate.detail.items() if name != "decisions"} == {
+        "audience": ["reviewer"],
         "groups": ["reviewers", "leads"],
         "users": ["ann"],
         "due": "2030-01-31T12:00Z",
@@ -86,7 +89,7 @@ async def test_a_created_task_opens_its_gate_with_all_that_the_model_asks(setup:
         "priority": "70",
         "form": "review-form",
     }
-    listed = "groups: reviewers, leads; users: ann; form: review-form"
+    listed = "audience: reviewer; groups: reviewers, leads; users: ann; form: review-form"
     assert sorted(GateRecord.of(gate).asked.split("; ")) == sorted(
         [*listed.split("; "), "due: 2030-01-31T12:00Z", "follow_up: 2030-01-30T12:00Z", "priority: 70"]
     )
@@ -192,6 +195,18 @@ async def test_what_is_no_decision_of_the_gate_is_denied_with_the_reason_and_can
     assert (standing.closed_at, standing.verdict) == (None, None)
     assert again == 204
     assert set(tasks.variables(await setup.instance_key(gate.entry_id))) <= CONTRACT
+
+
+async def test_an_assignee_without_the_role_is_denied_with_who_may(setup: CaseSetup, tasks: TaskList) -> None:
+    clerk = Person("carl", frozenset({"clerk"}), "https://login.example", "u-7")
+    await People(setup.database).note(TENANT, clerk)
+    gate = await claimed(setup, tasks, "carl")
+
+    (status, said), _ = await asyncio.gather(tasks.complete(key_of(gate), decision="yes"), setup.serve(COMPLETING))
+
+    assert status == 409
+    assert "only reviewer may decide at review, and carl has the roles clerk" in said
+    assert (await gate_of(setup, gate.entry_id)).verdict is None
 
 
 async def test_nobody_decides_a_task_that_nobody_has(setup: CaseSetup, tasks: TaskList) -> None:

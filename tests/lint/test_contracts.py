@@ -104,6 +104,15 @@ def test_gates_stand_at_user_tasks(kyc: Contracts) -> None:
     assert gates == {"review": Gate("review", "Review", ("approve", "reject", "ask-again"), gates["review"].audience)}
 
 
+def test_gates_say_who_decides(tmp_path: Path) -> None:
+    gates = "gates: {check: {}, review: {audience: [lead, legal team], four_eyes: true, distinct_from: [check]}}\n"
+    verbs = read_contracts(written(tmp_path, open=WORKFLOW + gates)).workflows["kyc.open"].gates
+
+    assert (verbs["check"].roles, verbs["check"].four_eyes) == ((), False)
+    assert verbs["review"].roles == ("lead", "legal team")
+    assert (verbs["review"].four_eyes, verbs["review"].distinct_from) == (True, ("check",))
+
+
 def test_direct_verbs_say_what_they_write(kyc: Contracts) -> None:
     assert kyc.directs["kyc.screen-entity"].writes == ("screening",)
     assert kyc.directs["kyc.read-case"].writes == ()
@@ -266,6 +275,14 @@ def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
         (WORKFLOW + "flags: {orch_a: {type: int, initial: 1}}\n", "flags.orch_a.type", "must be"),
         (WORKFLOW + "outcome: orch_a\n", "outcome", "orch_a is not declared in flags"),
         (WORKFLOW + "outcome: done\n", "outcome", "is not"),
+        (WORKFLOW + "gates: {a: {audience: 'x,y'}}\n", "gates.a.audience", "is not a role"),
+        (WORKFLOW + "gates: {a: {audience: [x, ' y']}}\n", "gates.a.audience[1]", "is not a role"),
+        (WORKFLOW + "gates: {a: {audience: [x, x]}}\n", "gates.a.audience[1]", "listed twice"),
+        (WORKFLOW + "gates: {a: {audience: {x: y}}}\n", "gates.a.audience", "must be a text"),
+        (WORKFLOW + "gates: {a: {audience: reader}}\n", "gates.a.audience", "may only look"),
+        (WORKFLOW + "gates: {a: {four_eyes: maybe}}\n", "gates.a.four_eyes", "true or false"),
+        (WORKFLOW + "gates: {check: {}, b: {distinct_from: [chek]}}\n", "gates.b.distinct_from[0]", "mean check?"),
+        (WORKFLOW + "gates: {a: {distinct_from: a}}\n", "gates.a.distinct_from", "must be a list"),
         (
             WORKFLOW + "flags: {orch_a: {type: boolean, initial: true}}\noutcome: orch_a\n",
             "outcome",

@@ -23,6 +23,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.sql import query
 
 PERSON = "Augusta-King-4711"
+BOB = UUID(int=4711)
 PLAIN = json.dumps({"name": PERSON}).encode()
 COLUMNS = """
 SELECT format('%I.%I', namespace.nspname, class.relname) AS name
@@ -106,7 +107,8 @@ async def ended(past: Past) -> StoredEntry:
     await past.frame(3, stored, acked=days(1))
     await past.archived(2, stored, acked=days(1))
     await tell(stored, Kind.MESSAGE_RECEIVED, f"message:{PERSON}", message_name="papers", message_id=PERSON)
-    await tell(stored, Kind.GATE_DECIDED, "decided:1", by="bob", gate="review", decision="approve", reason=PERSON)
+    decided = {"by": "bob", "by_id": str(BOB), "gate": "review", "decision": "approve"}
+    await tell(stored, Kind.GATE_DECIDED, "decided:1", **decided, reason=PERSON)
     await tell(stored, Kind.CANCEL_REQUESTED, "cancel", by="ann", reason=f"{PERSON} asked for it")
     await past.end(stored, days(1))
     await fill(past, stored)
@@ -149,6 +151,26 @@ async def test_no_table_holds_a_word_of_the_person_and_the_chain_holds(
         "bob decided approve at review",
         "ann requested cancellation",
     ]
+
+
+async def test_who_acted_stays_by_name_and_by_id(past: Past, ended: StoredEntry) -> None:
+    for words in (
+        "runbook_entry SET asked_by = 'bob', asked_by_id = $2",
+        "parked_token SET claimed_by = 'bob', claimed_by_id = $2, claimed_at = now()",
+        "gate_decision SET decided_by = 'bob', decided_by_id = $2",
+    ):
+        await past.database.execute(f"UPDATE verbworker.{words} WHERE entry_id = $1", ended.entry_id, BOB)
+    await Erasure(past.database).erase("default", ended.entry_id, by="op")
+    rows = await past.database.fetch(
+        "SELECT asked_by, asked_by_id, claimed_by, claimed_by_id, decided_by, decided_by_id"
+        " FROM verbworker.runbook_entry JOIN verbworker.parked_token USING (entry_id)"
+        " JOIN verbworker.gate_decision USING (token_id) WHERE runbook_entry.entry_id = $1",
+        ended.entry_id,
+    )
+    (decided,) = [event for event in await ended.events() if event.kind is Kind.GATE_DECIDED]
+
+    assert [tuple(row.values()) for row in rows] == [("bob", BOB) * 3]
+    assert (decided.detail["by"], decided.detail["by_id"]) == ("bob", str(BOB))
 
 
 async def test_a_dry_run_counts_the_same_and_changes_nothing(past: Past, ended: StoredEntry, dsn: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 from tests.support.api_server import KEY, ApiServer
 from verbworker.http.connections import client_address
 
+pytestmark = pytest.mark.attack("auth")
+
 
 async def test_wrong_keys_are_slowed_down_and_a_right_one_is_not(dsn: str) -> None:
     server = ApiServer(dsn)

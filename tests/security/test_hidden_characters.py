@@ -23,6 +23,8 @@ from verbworker.dev.postgres import open_log
 from verbworker.errors import ContractInvalid, InvocationInvalid
 from verbworker.http.oidc import IssuerError
 
+pytestmark = pytest.mark.attack("payload")
+
 # CSI and OSC of terminals as one character, next line, every direction, separators, the invisible alphabet.
 HIDDEN = [
     *("\x1b", "\x7f", "\x80", "\x85", "\x9b", "\x9d", "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c"),

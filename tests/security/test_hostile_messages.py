@@ -7,6 +7,8 @@ from verbworker.errors import MessageInvalid
 from verbworker.http.rate import Rates
 from verbworker.payload.canonical import canonical
 
+pytestmark = pytest.mark.attack("payload")
+
 NEEDED = {"message_name": "documents-received", "message_id": "m-1", "correlation_key": "case-1", "tenant_id": "acme"}
 
 

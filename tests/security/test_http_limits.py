@@ -13,6 +13,8 @@ from tests.support.ports import LOOPBACK, free_ports
 from verbworker.api.settings import load
 from verbworker.errors import ContractInvalid
 
+pytestmark = pytest.mark.attack("HTTP")
+
 
 @pytest.fixture
 async def server(dsn: str) -> AsyncIterator[ApiServer]:

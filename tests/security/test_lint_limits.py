@@ -11,6 +11,8 @@ from verblint.bpmn.reader import Limits
 from verblint.linter import lint
 from verblint.settings import Project, Settings
 
+pytestmark = pytest.mark.attack("XML")
+
 _UNLIMITED = Project(settings=Settings(limits=Limits(attributes=1_000_000, findings=1_000_000)))
 _SMALL, _LARGE = 1_000, 8_000
 _MOST = 2.5  # times the cost, for twice the model

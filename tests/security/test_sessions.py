@@ -17,6 +17,8 @@ from tests.support.site import KEYS
 from verbworker.stores.database import Database
 from verbworker.stores.retention import RetiredRows
 
+pytestmark = pytest.mark.attack("auth")
+
 ENDED = 20.0  # seconds in which a stream must have ended; it takes about one
 
 
@@ -39,6 +41,12 @@ def thief(server: ConsoleServer, browser: httpx.AsyncClient) -> httpx.AsyncClien
     other = server.browser()
     other.cookies.update(browser.cookies)
     return other
+
+
+def _shown(cookie: str) -> str:
+    """Return what the holder of a cookie can read in it."""
+    body = cookie.partition(".")[0]
+    return base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode()
 
 
 @asynccontextmanager
@@ -125,6 +133,38 @@ async def test_a_removed_key_ends_its_sessions_across_a_restart_too(dsn: str, ke
     assert (gone.status_code, kept.status_code) == (303, 200)
 
 
+@pytest.mark.parametrize("roles", [["reader"], [], ["reviewer", "lead"], None], ids=str)
+async def test_other_roles_of_a_key_end_its_sessions_and_no_other(
+    console: ConsoleServer, keys: Path, roles: list[str] | None
+) -> None:
+    key_file(keys, ["ann", "bob"], ann=["reviewer"], bob=["lead", "reviewer"])
+    async with console.browser() as ann, console.browser() as bob:
+        await console.log_in(ann)
+        await console.log_in(bob, "bob")
+        before = await ann.get("/gates")
+        key_file(keys, ["ann", "bob"], **({} if roles is None else {"ann": roles}), bob=["reviewer", "lead"])
+        after, kept = await ann.get("/gates"), await bob.get("/gates")
+
+    assert (before.status_code, after.status_code, kept.status_code) == (200, 303, 200)
+
+
+async def test_the_roles_of_a_session_are_on_the_server_and_survive_a_restart(dsn: str, keys: Path) -> None:
+    key_file(keys, ["ann", "bob"], ann=["reader"])
+    server = ConsoleServer(dsn, keys)
+    place = "/gates/00000000-0000-0000-0000-000000000001/claim"
+    async with server.browser() as ann, server.browser() as bob:
+        async with server.serving():
+            await server.log_in(ann)
+            await server.log_in(bob, "bob")
+        async with server.serving():
+            answers = [await one.post(place, data={"csrf": await server.token(one)}) for one in (ann, bob)]
+    cookie = next(iter(ann.cookies.jar)).value or ""
+
+    assert [answer.status_code for answer in answers] == [403, 404]
+    assert "may only look" in answers[0].text
+    assert "reader" not in _shown(cookie)
+
+
 @pytest.mark.parametrize("words", ["", "{", '{"api_keys": [{"name": "ann"}]}'])
 async def test_a_file_of_credentials_that_cannot_be_read_changes_nothing(
     console: ConsoleServer, keys: Path, words: str
@@ -181,8 +221,7 @@ async def test_the_cookie_says_nothing_and_the_database_cannot_be_used_to_log_in
         cookie = next(iter(ann.cookies.jar)).value or ""
         async with plain(dsn) as connection:
             row = await connection.fetchrow("SELECT * FROM verbworker.console_session")
-    body = cookie.partition(".")[0]
-    shown = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    shown = json.loads(_shown(cookie))
 
     assert row is not None
     assert "ann" not in json.dumps(shown)

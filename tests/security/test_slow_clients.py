@@ -15,6 +15,8 @@ from starlette.routing import Route
 
 from verbworker.http.server import ServerOptions, bind, open_server
 
+pytestmark = pytest.mark.attack("HTTP")
+
 MOST = 40
 OPTIONS = ServerOptions(MOST, timedelta(seconds=1), connections_per_peer=MOST // 2)
 IDLE_S = 1.2  # longer than a request may be on its way

@@ -146,6 +146,7 @@ async def test_a_gate_says_whom_the_model_asks_and_until_when(setup: GateSetup) 
     await setup.handler.serve(replace(await setup.task(), headers=headers))
 
     assert (await setup.gate(entry_id)).detail == {
+        "audience": ["reviewer"],
         "decisions": ["approve", "reject"],
         "assignee": "anna",
         "due": "2030-01-31T12:00:00Z",

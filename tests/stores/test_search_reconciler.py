@@ -304,6 +304,7 @@ async def test_a_user_task_without_a_gate_gets_one_and_it_is_decided_by_its_key(
     assert (gate.gate, gate.user_task_key, gate.decisions) == (GATE, 2251799813685327, ("approve", "reject"))
     assert {name: value for name, value in gate.detail.items() if name != "decisions"} == {
         "assignee": "ada",
+        "audience": ["reviewer"],
         "groups": ["reviewers"],
         "due": "2030-01-31T12:00Z",
         "priority": "70",

@@ -22,9 +22,13 @@ _TOKEN = re.compile(r'name="csrf" value="([^"]+)"')
 _TIMEOUT = 20.0
 
 
-def key_file(path: Path, names: Iterable[str]) -> None:
-    """Write the file of credentials, with the keys of these people only."""
-    rows = [{"name": name, "tenant": TENANT, "sha256": sha256(KEYS[name].encode()).hexdigest()} for name in names]
+def key_file(path: Path, names: Iterable[str], **roles: list[str]) -> None:
+    """Write the file of credentials, with the keys of these people only, and the roles of those that have any."""
+    rows = [
+        {"name": name, "tenant": TENANT, "sha256": sha256(KEYS[name].encode()).hexdigest()}
+        | ({"roles": roles[name]} if name in roles else {})
+        for name in names
+    ]
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps({"api_keys": rows}))
     fresh.replace(path)
@@ -67,9 +71,13 @@ class ConsoleServer:
 
     async def log_out(self, browser: httpx.AsyncClient) -> httpx.Response:
         """Log out as the page's form does."""
+        return await browser.post("/logout", data={"csrf": await self.token(browser)})
+
+    async def token(self, browser: httpx.AsyncClient) -> str:
+        """Return the token of the forms on a page of somebody who is logged in."""
         found = _TOKEN.search((await browser.get("/")).text)
         assert found is not None
-        return await browser.post("/logout", data={"csrf": found[1]})
+        return found[1]
 
     async def _until_ready(self) -> None:
         async with self.browser() as browser:

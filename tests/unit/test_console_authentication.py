@@ -57,9 +57,9 @@ class LostSessions(SessionStore):
         raise StoreUnavailable("gone")
 
 
-def make_authentication(*, is_open: bool = False, is_away: bool = False) -> Authentication:
+def make_authentication(*, is_open: bool = False, is_away: bool = False, roles: str | None = None) -> Authentication:
     database = Database("postgresql://nobody@127.0.0.1:1/none", size=1)
-    settings = Settings.model_validate({"dsn": "postgresql://nobody@127.0.0.1:1/none"})
+    settings = Settings.model_validate({"dsn": "postgresql://nobody@127.0.0.1:1/none", "roles": roles})
     tools = PageTools(
         client=Client(settings, resources=Resources(settings, database, AsyncExitStack())),
         database=database,
@@ -160,6 +160,17 @@ async def test_without_a_login_everybody_has_a_session_for_their_forms() -> None
     assert "set-cookie" not in again.headers
     assert (sent.status_code, bytes(sent.body).endswith(b"default yes")) == (200, True)
     assert bare.status_code == 403
+
+
+@pytest.mark.parametrize(("roles", "status"), [(None, 200), ("reviewer", 200), ("reader", 403)])
+async def test_without_a_login_the_roles_are_those_of_the_settings_and_not_of_a_cookie(
+    roles: str | None, status: int
+) -> None:
+    answer = await make_authentication(is_open=True, roles=roles).writing(name_of)(
+        request("POST", form={"csrf": ANN.csrf})
+    )
+
+    assert answer.status_code == status
 
 
 async def test_a_form_with_more_fields_than_any_of_ours_is_not_read() -> None:

@@ -175,7 +175,7 @@ def token(key: Any = RSA_KEY, algorithm: str = "RS256", kid: str | None = "rsa",
 
 async def test_a_token_of_the_issuer_speaks_for_the_tenant_it_names(issuer: Issuer) -> None:
     for good in (token(), token(EC_KEY, "ES256", "ec")):
-        assert await sender_of(issuer, good) == Sender("oidc:svc", "acme")
+        assert await sender_of(issuer, good) == Sender("oidc:svc", "acme", issuer=ISSUER, subject="svc")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ class Admission:
             raise HTTPException(429, "this sender exceeds its rate limit; retry later", _retry_after(seconds))
         if scope not in sender.scopes:
             raise HTTPException(403, f"this credential does not allow it: its scopes do not include {scope}")
+        if scope is not Scope.READ:
+            sender.person.require_change()
 
 
 def _retry_after(seconds: float) -> dict[str, str]:

@@ -16,6 +16,7 @@ from verbworker.api.entry_routes import messages as messages_of_api
 from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.problem import HttpProblem, refuse
+from verbworker.api.seen_people import SeenPeople
 from verbworker.client.client import Client
 from verbworker.errors import VerbworkerError
 
@@ -49,6 +50,7 @@ def build_application(
     for router in (starts, reads, cancels, decisions, resolutions, messages_of_api, messages.router()):
         app.include_router(router)
     app.state.client, app.state.admission, app.state.streams = client, admission, streams
+    app.state.people = None if client is None else SeenPeople(client.resources.database)
     app.openapi = _describe(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
 

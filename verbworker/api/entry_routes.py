@@ -14,6 +14,7 @@ from verbworker.api.admission import admitting_route
 from verbworker.api.event_stream import EventStreams
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
+from verbworker.api.seen_people import SeenPeople
 from verbworker.api.settings import Scope
 from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
@@ -112,6 +113,8 @@ async def _client(request: Request) -> Client:
         # Refuses what two parsers read differently, such as a key that comes twice.
         await read_off_loop(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
     client: Client = request.app.state.client
+    people: SeenPeople = request.app.state.people
+    await people.note(request.state.sender)
     return acting_client(client, request.state.sender)
 
 
@@ -271,7 +274,7 @@ async def claim_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateR
 
 @decisions.post("/gates/{where}/release", operation_id="release_gate")
 async def release_gate(where: UUID, wanted: ClaimRequest, client: Acting) -> GateRecord:
-    """Release a gate, no matter who claimed it."""
+    """Release a gate. What another person claimed is released by a supervisor, or by a key without roles."""
     return await client.release(where, gate=wanted.gate, wait=wanted.wait)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from verbworker.api.settings import Credentials, Scope
 from verbworker.api.webhook import Signed, parse_signature, secret_of
-from verbworker.contract.text import holds_controls
+from verbworker.contract.person import Person, find_claim, read_roles
+from verbworker.contract.text import is_name
 from verbworker.http.keys import API_KEY, holder_of
 from verbworker.http.oidc import Issuer
 
@@ -19,6 +20,14 @@ class Sender:
     name: str
     tenant_id: str | None
     scopes: frozenset[Scope] = frozenset({Scope.MESSAGES})
+    roles: frozenset[str] | None = None
+    issuer: str | None = None
+    subject: str | None = None
+
+    @property
+    def person(self) -> Person:
+        """The sender as a person."""
+        return Person(self.name, self.roles, self.issuer, self.subject)
 
 
 class Guard:
@@ -34,15 +43,15 @@ class Guard:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._keys = [
-            (bytes.fromhex(key.sha256), Sender(key.name, key.tenant, key.scopes)) for key in credentials.api_keys
+            (bytes.fromhex(key.sha256), Sender(key.name, key.tenant, key.scopes, key.roles))
+            for key in credentials.api_keys
         ]
         self._webhooks = [
             ([secret_of(secret.get_secret_value()) for secret in one.secrets], Sender(one.name, one.tenant))
             for one in credentials.webhooks
         ]
         self._issuer = issuer
-        self._tenant_claim = credentials.oidc.tenant_claim if credentials.oidc else ""
-        self._token_scopes = credentials.oidc.scopes if credentials.oidc else frozenset()
+        self._oidc = credentials.oidc
         self._tolerance = tolerance
         self._open_to_all = open_to_all
         self._now = now
@@ -69,7 +78,11 @@ class Guard:
         return found
 
     def _bearer(self, claims: Mapping[str, Any] | None) -> Sender | None:
-        tenant = None if claims is None else claims.get(self._tenant_claim)
-        if not claims or not isinstance(tenant, str) or not tenant or holds_controls(f"{tenant}{claims['sub']}"):
+        oidc = self._oidc
+        tenant = None if claims is None or oidc is None else claims.get(oidc.tenant_claim)
+        if not claims or oidc is None or not isinstance(tenant, str) or not tenant:
             return None
-        return Sender(f"oidc:{claims['sub']}", tenant, self._token_scopes)
+        if not is_name(f"{tenant}{claims['sub']}"):
+            return None
+        roles = None if oidc.roles_claim is None else read_roles(find_claim(claims, oidc.roles_claim), oidc.roles)
+        return Sender(f"oidc:{claims['sub']}", tenant, oidc.scopes, roles, oidc.issuer, str(claims["sub"]))

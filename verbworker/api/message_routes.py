@@ -129,7 +129,7 @@ class MessageRoutes:
 
 def acting_client(client: Client, sender: Sender) -> Client:
     """Return the client that acts for the sender of a request, in the sender's tenant."""
-    return client.act_for(sender.name, tenant=sender.tenant_id)
+    return client.act_for(sender.person, tenant=sender.tenant_id)
 
 
 def _body_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from verbworker.errors import (
     EngineUnavailable,
     InvocationInvalid,
     MessageInvalid,
+    NotAllowed,
     PermanentContract,
     Refused,
     RequestConflict,
@@ -144,8 +145,8 @@ def _sentence_of(error: Exception) -> Response:
             return json_error(error.status_code, error.detail, error.headers)
         case MessageInvalid():
             return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
-        case RequestConflict():
-            return json_error(409, str(error))
+        case RequestConflict() | NotAllowed():
+            return json_error(error.http_status, str(error))
         case StoreUnavailable() | StoreConflict():
             _log.warning("message not stored", extra={"reason": str(error)})
             return json_error(503, "the message was not stored; send it again with the same id", RETRY_SOON)

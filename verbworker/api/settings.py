@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from verbworker.app.api_keys import ApiKey
+from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Word
 from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
@@ -46,7 +46,11 @@ class Webhook(BaseModel):
 
 
 class Oidc(BaseModel):
-    """A token issuer: its keys as a file or a URL, the claim that names the tenant, and what its tokens allow."""
+    """A token issuer: its keys as a file or a URL, the claims of tenant and roles, and what its tokens allow.
+
+    Without `roles_claim` no roles are declared; with it, a token without the claim has none. Others than
+    those of `roles` do not count, if it is set.
+    """
 
     model_config = STRICT
 
@@ -54,6 +58,8 @@ class Oidc(BaseModel):
     audience: Word
     jwks: Annotated[str, Field(min_length=1)]
     tenant_claim: Word = "tenant_id"
+    roles_claim: Word | None = None
+    roles: frozenset[Role] = frozenset()
     scopes: frozenset[Scope] = _ONLY_MESSAGES
 
 

@@ -61,7 +61,7 @@ def build_services(
     tracer: Tracer,
 ) -> Services:
     """Build the handlers and services that carry entries from start to end."""
-    control = databases.control
+    control, strict = databases.control, settings.unknown_roles == "refuse"
     tenant = settings.tenant_ids[0] if settings.tenant_ids else None
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
@@ -82,7 +82,7 @@ def build_services(
     )
     user_tasks = None  # an engine without native user tasks has only jobs
     if isinstance(engine, UserTasks):
-        user_tasks = UserTaskJobs(registry, engine, control, listener_jobs, identity=identity)
+        user_tasks = UserTaskJobs(registry, engine, control, listener_jobs, identity=identity, refuse_unknown=strict)
     open_gate = None if user_tasks is None else user_tasks.open_found
     handlers: list[JobHandler] = [
         *bridge.handlers(),

@@ -31,6 +31,7 @@ FOREVER = "forever"
 _PREFIX = "VERBWORKER_"
 _OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
 _NO_SETTINGS = ("DEBUG", "FAILPOINT")
+_RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES")
 _OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 _ONLY_OUTSIDE = "integrity_keys"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
@@ -89,6 +90,7 @@ Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
 Name = Annotated[str, AfterValidator(_name)]
 Words = Annotated[tuple[Name, ...], NoDecode, BeforeValidator(_words)]
+Roles = Annotated[frozenset[Name] | None, NoDecode, BeforeValidator(_words)]
 WebAddress = Annotated[str, BeforeValidator(_web_address)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
@@ -122,6 +124,12 @@ class Settings(BaseSettings):
         default=None, description="address of Tasklist, for links to tasks: https://host/tasklist"
     )
     tenant: Name = Field(default="default", min_length=1, description="tenant of commands")
+    roles: Roles = Field(
+        default=None, description="roles of the person who runs commands, separated by commas (default: not declared)"
+    )
+    unknown_roles: Literal["allow", "refuse"] = Field(
+        default="allow", description="what a gate with an audience does with a person whose roles are not declared"
+    )
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="job timeout in the engine")
@@ -230,6 +238,7 @@ def load(**overrides: object) -> Settings:
     """Read the settings; a None in `overrides` was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
     _refuse_wrong_file()
+    _refuse_mistyped_restriction()
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
@@ -259,6 +268,14 @@ def unknown_settings(environment: Mapping[str, str], *servers: type[BaseSettings
             advice = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
             found.append(f"{name} is not a setting and is ignored{advice}")
     return found
+
+
+def _refuse_mistyped_restriction() -> None:
+    """Refuse what is nearly the name of a restriction: ignored as others are, it would allow everything."""
+    meant = tuple(f"did you mean {_PREFIX}{name}?" for name in _RESTRICTIONS)
+    for words in unknown_settings(os.environ):
+        if words.endswith(meant):
+            raise ContractInvalid(words.replace(" and is ignored", ""))
 
 
 def _is_kubernetes(name: str, value: str) -> bool:

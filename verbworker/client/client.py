@@ -11,26 +11,18 @@ from uuid import UUID, uuid4
 from verbworker.app import settings as config
 from verbworker.client.cursors import next_cursor, parse_cursor
 from verbworker.client.entry_handle import EntryHandle
-from verbworker.client.entry_view import EntryView
 from verbworker.client.gate_actions import CLAIM_WAIT_S, GateActions
 from verbworker.client.incident_actions import IncidentActions
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
-from verbworker.client.records import (
-    EntryPage,
-    EntryRecord,
-    GatePage,
-    GateRecord,
-    ListedEntry,
-    MessageReceipt,
-    StuckEntry,
-)
+from verbworker.client.lists import list_stuck, read_status, require_limit
+from verbworker.client.records import EntryPage, EntryRecord, GatePage, GateRecord, ListedEntry, MessageReceipt
 from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message, validate
+from verbworker.contract.person import Person, as_person
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.overview import Filter, Overview
-from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.resolutions import Resolution
@@ -40,9 +32,6 @@ if TYPE_CHECKING:
 
 EntryId = UUID | str
 """An id, its text, or as much of the beginning of its text as makes it unique."""
-
-MOST_ENTRIES = 11_000
-"""The most entries, gates or incidents that one call returns."""
 
 
 class Client:
@@ -69,14 +58,16 @@ class Client:
         settings: config.Settings,
         registry: "Registry | None" = None,
         *,
-        by: str | None = None,
+        by: str | Person | None = None,
         tenant: str | None = None,
         resources: Resources | None = None,
     ) -> None:
         self.tenant = tenant or settings.tenant
         """The tenant whose cases this client sees."""
-        self.by = by or _user()
-        """The name that is recorded for what this client does, unless a call names another."""
+        self.person = as_person(by or _user(), settings.roles)
+        """The person who acts, unless a call names another; a name alone has the roles of the settings."""
+        self.by = self.person.name
+        """The name that is recorded for what this client does."""
         self._settings = settings
         self._registry = registry
         self._resources = resources
@@ -87,7 +78,7 @@ class Client:
         cls,
         registry: "Registry | None" = None,
         *,
-        by: str | None = None,
+        by: str | Person | None = None,
         tenant: str | None = None,
         dsn: str | None = None,
         engine_id: str | None = None,
@@ -114,13 +105,25 @@ class Client:
         self._resources = None
         await self._stack.__aexit__(kind, error, trace)
 
-    def act_for(self, by: str | None = None, *, tenant: str | None = None) -> "Client":
+    def act_for(self, by: str | Person | None = None, *, tenant: str | None = None) -> "Client":
         """Return this client in another name, or for another tenant. It shares the connections and is not closed.
 
-        For a service that acts for its users: `await client.act_for(user.name).start(...)`.
+        For a service that acts for its users: `await client.act_for(user.name).start(...)`. A `Person` has roles, and
+        an issuer and a subject: `client.act_for(Person("ada", frozenset({"reviewer"}))).decide(...)`. A name alone has
+        the roles of this client.
         """
-        names = {"by": by or self.by, "tenant": tenant or self.tenant}
-        return Client(self._settings, self._registry, **names, resources=self.resources)
+        whose, by = tenant or self.tenant, self._actor(by)
+        return Client(self._settings, self._registry, by=by, tenant=whose, resources=self.resources)
+
+    def _actor(self, by: str | Person | None) -> Person:
+        """Return who acts in a call: this client's person, or the one that the call names."""
+        return as_person(by, self.person.roles) if by else self.person
+
+    def _author(self, by: str | Person | None) -> Person:
+        """Return the same; raises `NotAllowed` for a person who may only look."""
+        person = self._actor(by)
+        person.require_change()
+        return person
 
     @property
     def resources(self) -> Resources:
@@ -137,7 +140,7 @@ class Client:
         args: Mapping[str, Any] | None = None,
         *,
         request_key: str | None = None,
-        by: str | None = None,
+        by: str | Person | None = None,
         provenance: Mapping[str, Any] | None = None,
         traceparent: str | None = None,
     ) -> EntryHandle:
@@ -154,9 +157,10 @@ class Client:
         """
         from verbworker.work.starts.router import Caller  # imports the registry's models
 
+        person = self._author(by)
         router = self.resources.router
         await self.resources.require_engine()
-        caller = Caller(self.tenant, by or self.by, request_key, provenance, traceparent)
+        caller = Caller(self.tenant, person, request_key, provenance, traceparent)
         asked = {} if args is None and not str(verb).lstrip().startswith("(") else args
         entry = await router.invoke(verb, asked, caller=caller)
         return EntryHandle(self, entry.entry_id)
@@ -185,13 +189,13 @@ class Client:
         progress for so long, longest first, each with its reason, and takes no other filter. For the next page pass
         `cursor=page.next`.
         """
-        _require_limit(limit)
+        require_limit(limit)
         if stuck_for is not None:
             if any((status, verb, text, entry_id)):
                 raise InvocationInvalid("stuck_for cannot be combined with another filter")
-            return await self._stuck(stuck_for, limit, cursor)
+            return await list_stuck(self.resources, self.tenant, longer_than=stuck_for, limit=limit, cursor=cursor)
         wanted = Filter(
-            status=None if status is None else _status(status),
+            status=None if status is None else read_status(status),
             verb=verb,
             text=text,
             entry_id=None if entry_id is None else await self._entry_id(entry_id),
@@ -204,17 +208,17 @@ class Client:
         )
         return EntryPage(entries=tuple(rows), next=next_cursor([one.key for one in found], limit))
 
-    async def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
+    async def cancel(self, entry_id: EntryId, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of an entry; completed steps are not undone. The request is stored on return.
 
         The entry is cancelled on return if the engine had not started it, else as soon as a worker has told the engine.
         Repeating a request has no effect. Raises `NotFound`, or `RequestConflict` if it ended otherwise before.
         """
-        resources = self.resources
+        person, resources = self._author(by), self.resources
         # Withdrawing a start needs no engine id: an instance has one row, in one engine.
         dispatches = Dispatches(resources.database, engine_id="", owner=resources.owner)
         entry = await Cancellation(resources.database, dispatches).cancel(
-            await self._entry_id(entry_id), tenant_id=self.tenant, by=by or self.by, reason=reason
+            await self._entry_id(entry_id), tenant_id=self.tenant, by=person.name, reason=reason
         )
         return EntryRecord.of(entry)
 
@@ -233,7 +237,7 @@ class Client:
 
         For the next page pass `cursor=page.next`.
         """
-        _require_limit(limit)
+        require_limit(limit)
         entry = None if entry_id is None else await self._entry_id(entry_id)
         return await self._gates.list(gate=gate, entry_id=entry, closed=closed, limit=limit, cursor=cursor)
 
@@ -245,18 +249,24 @@ class Client:
         return await self._gates.find(where, gate)
 
     async def decide(
-        self, where: EntryId, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
+        self,
+        where: EntryId,
+        decision: str,
+        *,
+        reason: str = "",
+        gate: str | None = None,
+        by: str | Person | None = None,
     ) -> GateRecord:
         """Decide at a gate, which a gate id or an entry id names. Each gate is decided once.
 
         The decision is stored on return, and a worker tells the engine. Raises `InvocationInvalid` for a decision that
-        the gate does not accept, `RequestConflict` if it was decided, closed or claimed by another person before, and
-        `NotFound`.
+        the gate does not accept, `RequestConflict` if it was decided, closed or claimed by another person before,
+        `NotAllowed` for a person who may not decide there, and `NotFound`.
         """
-        return await self._gates.decide(where, decision, reason=reason, gate=gate, by=by or self.by)
+        return await self._gates.decide(where, decision, reason=reason, gate=gate, by=self._actor(by))
 
     async def claim(
-        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+        self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S
     ) -> GateRecord:
         """Claim a gate, so that no other person can decide it; raises `RequestConflict` if another person has it.
 
@@ -264,13 +274,16 @@ class Client:
         `wait` seconds: a refusal raises `RequestConflict` with the reason. If the engine is away, the claim holds here
         and is sent later, and `claim_words` of the answer says so.
         """
-        return await self._gates.claim(where, gate=gate, by=by or self.by, wait=wait)
+        return await self._gates.claim(where, gate=gate, by=self._actor(by), wait=wait)
 
     async def release(
-        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+        self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S
     ) -> GateRecord:
-        """Release a claimed gate, no matter who claimed it; the engine's task list is awaited as for `claim`."""
-        return await self._gates.release(where, gate=gate, by=by or self.by, wait=wait)
+        """Release a claimed gate; the engine's task list is awaited as for `claim`.
+
+        Raises `NotAllowed` if another person claimed it, unless the roles include supervisor or are not declared.
+        """
+        return await self._gates.release(where, gate=gate, by=self._actor(by), wait=wait)
 
     # ---- messages and incidents -----------------------------------------------------------------------------------
 
@@ -283,7 +296,7 @@ class Client:
         message_id: str | None = None,
         entry_id: EntryId | None = None,
         ttl: timedelta | None = None,
-        by: str | None = None,
+        by: str | Person | None = None,
     ) -> MessageReceipt:
         """Send a message to the case that waits for it under a correlation key; it is stored on return.
 
@@ -302,13 +315,16 @@ class Client:
         }
         return await self.deliver(validate(fields), ttl=ttl, by=by)
 
-    async def deliver(self, message: Message, *, ttl: timedelta | None = None, by: str | None = None) -> MessageReceipt:
+    async def deliver(
+        self, message: Message, *, ttl: timedelta | None = None, by: str | Person | None = None
+    ) -> MessageReceipt:
         """Send a prepared message, for example from a generated function; its tenant must be this client's."""
+        person = self._author(by)
         if message.tenant_id != self.tenant:
             raise InvocationInvalid(
                 f"the message is for the tenant {message.tenant_id}, and this client acts for {self.tenant}"
             )
-        receipt = await self.resources.ingress.take(message, sent_by=by or self.by, ttl=ttl)
+        receipt = await self.resources.ingress.take(message, sent_by=person.name, ttl=ttl)
         return MessageReceipt(message_id=message.message_id, is_new=receipt.is_new)
 
     async def incidents(
@@ -319,7 +335,7 @@ class Client:
         With `without_entry` also held jobs that belong to no entry of any tenant. For the next page pass
         `cursor=page.next`.
         """
-        _require_limit(limit)
+        require_limit(limit)
         return await self._incidents(without_entry).list(limit=limit, cursor=cursor)
 
     async def incident(self, where: EntryId | int, *, without_entry: bool = False) -> IncidentDetail:
@@ -339,7 +355,7 @@ class Client:
         as_new: bool = False,
         flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
-        by: str | None = None,
+        by: str | Person | None = None,
     ) -> IncidentResolution:
         """Resolve an incident, named as for `incident`: its job gets retries and the engine tries again.
 
@@ -347,7 +363,7 @@ class Client:
         verb gets a new idempotency key: its effect outside may happen twice. `flags` are set before, for a gateway
         that found no way. Raises `RequestConflict` if the engine does not accept it, and `NotFound`.
         """
-        wanted = Resolution(by or self.by, reason, retries, as_new, flags or {})
+        wanted = Resolution(self._author(by).name, reason, retries, as_new, flags or {})
         return await self._incidents(without_entry).resolve(where, wanted)
 
     def _incidents(self, without_entry: bool) -> IncidentActions:
@@ -363,25 +379,6 @@ class Client:
     @property
     def _gates(self) -> GateActions:
         return GateActions(self.resources, self.tenant)
-
-    async def _stuck(self, longer_than: timedelta, limit: int, cursor: str | None) -> EntryPage:
-        view, after = EntryView(self.resources.database), parse_cursor(cursor)
-        found = await self.resources.runbook.stuck(self.tenant, longer_than=longer_than, after=after, limit=limit + 1)
-        rows = [StuckEntry.of_silence(await view.read(one.entry), one.since, one.reason) for one in found[:limit]]
-        keys = [PageKey(one.since, one.entry.entry_id) for one in found]
-        return EntryPage(entries=tuple(rows), next=next_cursor(keys, limit))
-
-
-def _status(value: Status | str) -> Status:
-    try:
-        return Status(value)
-    except ValueError:
-        raise InvocationInvalid(f"there is no status {value[:60]!a}; there are {', '.join(Status)}") from None
-
-
-def _require_limit(limit: int) -> None:
-    if not 1 <= limit <= MOST_ENTRIES:
-        raise InvocationInvalid(f"the limit must be from 1 to {MOST_ENTRIES}")
 
 
 def _user() -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from verbworker.app.engine_links import EngineLinks
 from verbworker.client.entry_view import EntryView
 from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, GateRecord, PositionRecord
+from verbworker.contract.person import Person
 from verbworker.errors import EntryFailed, EntryNotEnded, NotFound
 from verbworker.retrying import ENTRY_LOOKS
 from verbworker.runbook.event import Entry, Event, Kind, describe
@@ -131,12 +132,12 @@ class EntryHandle:
         )
 
     async def decide(
-        self, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
+        self, decision: str, *, reason: str = "", gate: str | None = None, by: str | Person | None = None
     ) -> GateRecord:
         """Decide at the gate where the entry waits; name the `gate` if it waits at several. See `Client.decide`."""
         return await self._client.decide(self.entry_id, decision, reason=reason, gate=gate, by=by)
 
-    async def cancel(self, reason: str, *, by: str | None = None) -> EntryRecord:
+    async def cancel(self, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of the entry. See `Client.cancel`."""
         return await self._client.cancel(self.entry_id, reason, by=by)
 

@@ -6,6 +6,7 @@ from verbworker.app.engine_links import EngineLinks
 from verbworker.client.cursors import next_cursor, parse_cursor
 from verbworker.client.records import GatePage, GateRecord
 from verbworker.client.resources import Resources
+from verbworker.contract.person import Person
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.id_prefixes import IdPrefixes
 from verbworker.work.gates.decide import Gates
@@ -19,7 +20,8 @@ class GateActions:
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         self._tenant = tenant
-        self._gates = Gates(resources.database)
+        refuse_unknown = resources.settings.unknown_roles == "refuse"
+        self._gates = Gates(resources.database, refuse_unknown=refuse_unknown)
         self._prefixes = IdPrefixes(resources.database, tenant)
         self._links = EngineLinks.of(resources.settings)
 
@@ -38,19 +40,21 @@ class GateActions:
         """Return one gate."""
         return self._record(await self._gates.find(await self._id(where), self._tenant, gate=gate))
 
-    async def decide(self, where: UUID | str, decision: str, *, reason: str, gate: str | None, by: str) -> GateRecord:
+    async def decide(
+        self, where: UUID | str, decision: str, *, reason: str, gate: str | None, by: Person
+    ) -> GateRecord:
         """Decide at a gate."""
         token = await self._id(where)
         return self._record(
             await self._gates.decide(token, decision, reason=reason, by=by, tenant_id=self._tenant, gate=gate)
         )
 
-    async def claim(self, where: UUID | str, *, gate: str | None, by: str, wait: float) -> GateRecord:
+    async def claim(self, where: UUID | str, *, gate: str | None, by: Person, wait: float) -> GateRecord:
         """Claim a gate, and wait for what the engine says if it has a task list."""
         claimed = await self._gates.claim(await self._id(where), by, self._tenant, gate=gate)
         return self._record(await self._gates.await_engine(claimed, wait))
 
-    async def release(self, where: UUID | str, *, gate: str | None, by: str, wait: float) -> GateRecord:
+    async def release(self, where: UUID | str, *, gate: str | None, by: Person, wait: float) -> GateRecord:
         """Release a gate, and wait likewise."""
         released = await self._gates.release(await self._id(where), by, self._tenant, gate=gate)
         return self._record(await self._gates.await_engine(released, wait))

@@ -221,6 +221,7 @@ class GateRecord(BaseModel):
     detail: dict[str, Any]
     decisions: tuple[str, ...] = Field(description="the decisions that the gate accepts; empty means any")
     claimed_by: str | None
+    claimed_by_id: UUID | None = Field(description="the id of that person's issuer and subject, if known")
     claimed_at: datetime | None
     opened_at: datetime
     seen_at: datetime

@@ -26,6 +26,7 @@ from verbworker.client.records import (
     PositionRecord,
 )
 from verbworker.contract.message import Message
+from verbworker.contract.person import Person
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
 
@@ -155,11 +156,13 @@ class SyncEntryHandle:
         """Return the outcome as soon as the entry has ended; raises `EntryFailed` or `EntryNotEnded`."""
         return self._thread.call(lambda: self._handle.result(timeout=timeout))
 
-    def decide(self, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None) -> GateRecord:
+    def decide(
+        self, decision: str, *, reason: str = "", gate: str | None = None, by: str | Person | None = None
+    ) -> GateRecord:
         """Decide at the gate where the entry waits."""
         return self._thread.call(lambda: self._handle.decide(decision, reason=reason, gate=gate, by=by))
 
-    def cancel(self, reason: str, *, by: str | None = None) -> EntryRecord:
+    def cancel(self, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of the entry."""
         return self._thread.call(lambda: self._handle.cancel(reason, by=by))
 
@@ -190,7 +193,7 @@ class SyncClient:
         cls,
         registry: "Registry | None" = None,
         *,
-        by: str | None = None,
+        by: str | Person | None = None,
         tenant: str | None = None,
         dsn: str | None = None,
         engine_id: str | None = None,
@@ -231,7 +234,7 @@ class SyncClient:
         """The name that is recorded for what this client does, unless a call names another."""
         return self._client.by
 
-    def act_for(self, by: str | None = None, *, tenant: str | None = None) -> "SyncClient":
+    def act_for(self, by: str | Person | None = None, *, tenant: str | None = None) -> "SyncClient":
         """Return this client in another name, or for another tenant. It shares the connections and is not closed."""
         return SyncClient(self._client.act_for(by, tenant=tenant), thread=self._open_thread)
 
@@ -241,7 +244,7 @@ class SyncClient:
         args: Mapping[str, Any] | None = None,
         *,
         request_key: str | None = None,
-        by: str | None = None,
+        by: str | Person | None = None,
         provenance: Mapping[str, Any] | None = None,
         traceparent: str | None = None,
     ) -> SyncEntryHandle:
@@ -270,7 +273,7 @@ class SyncClient:
         filters: dict[str, Any] = {"status": status, "verb": verb, "text": text, "entry_id": entry_id}
         return self._call(lambda client: client.entries(**filters, stuck_for=stuck_for, limit=limit, cursor=cursor))
 
-    def cancel(self, entry_id: EntryId, reason: str, *, by: str | None = None) -> EntryRecord:
+    def cancel(self, entry_id: EntryId, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of an entry: see `Client.cancel`."""
         return self._call(lambda client: client.cancel(entry_id, reason, by=by))
 
@@ -292,19 +295,25 @@ class SyncClient:
         return self._call(lambda client: client.gate(where, gate=gate))
 
     def decide(
-        self, where: EntryId, decision: str, *, reason: str = "", gate: str | None = None, by: str | None = None
+        self,
+        where: EntryId,
+        decision: str,
+        *,
+        reason: str = "",
+        gate: str | None = None,
+        by: str | Person | None = None,
     ) -> GateRecord:
         """Decide at a gate: see `Client.decide`."""
         return self._call(lambda client: client.decide(where, decision, reason=reason, gate=gate, by=by))
 
     def claim(
-        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+        self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S
     ) -> GateRecord:
         """Claim a gate: see `Client.claim`."""
         return self._call(lambda client: client.claim(where, gate=gate, by=by, wait=wait))
 
     def release(
-        self, where: EntryId, *, gate: str | None = None, by: str | None = None, wait: float = CLAIM_WAIT_S
+        self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S
     ) -> GateRecord:
         """Release a claimed gate: see `Client.release`."""
         return self._call(lambda client: client.release(where, gate=gate, by=by, wait=wait))
@@ -318,13 +327,15 @@ class SyncClient:
         message_id: str | None = None,
         entry_id: EntryId | None = None,
         ttl: timedelta | None = None,
-        by: str | None = None,
+        by: str | Person | None = None,
     ) -> MessageReceipt:
         """Send a message to the case that waits for it: see `Client.send`."""
         more: dict[str, Any] = {"message_id": message_id, "entry_id": entry_id, "ttl": ttl, "by": by}
         return self._call(lambda client: client.send(name, key, payload, **more))
 
-    def deliver(self, message: Message, *, ttl: timedelta | None = None, by: str | None = None) -> MessageReceipt:
+    def deliver(
+        self, message: Message, *, ttl: timedelta | None = None, by: str | Person | None = None
+    ) -> MessageReceipt:
         """Send a prepared message: see `Client.deliver`."""
         return self._call(lambda client: client.deliver(message, ttl=ttl, by=by))
 
@@ -345,7 +356,7 @@ class SyncClient:
         as_new: bool = False,
         flags: Mapping[str, str | int] | None = None,
         without_entry: bool = False,
-        by: str | None = None,
+        by: str | Person | None = None,
     ) -> IncidentResolution:
         """Resolve an incident: see `Client.resolve`."""
         more: dict[str, Any] = {"retries": retries, "as_new": as_new, "without_entry": without_entry, "by": by}

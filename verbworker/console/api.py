@@ -12,7 +12,8 @@ from starlette.responses import JSONResponse, Response
 from verbworker.client.records import GateRecord
 from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.access.live_logins import LiveLogins
-from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
+from verbworker.contract.person import Person
+from verbworker.errors import PermanentContract, Refused, StoreError
 from verbworker.http.answers import RETRY_SOON, content_type, json_error
 from verbworker.http.body import read_body
 from verbworker.http.keys import API_KEY
@@ -53,20 +54,16 @@ class Api:
             return await self._decide(request)
         except HTTPException as error:
             return json_error(error.status_code, error.detail, error.headers)
-        except NotFound as error:
-            return json_error(404, str(error))
-        except RequestConflict as error:
-            return json_error(409, str(error))
         except Refused as error:
-            return json_error(422, str(error))
+            return json_error(error.http_status, str(error))
         except StoreError as error:
             _log.warning("decision not stored", extra={"reason": str(error)})
             return json_error(503, "it is unknown whether the decision was stored; send it again", RETRY_SOON)
 
     async def _decide(self, request: Request) -> Response:
-        name, tenant = self._who(request)
+        person, tenant = self._who(request)
         wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
-        client = self._auth.tools.client.act_for(name, tenant=tenant)
+        client = self._auth.tools.client.act_for(person, tenant=tenant)
         decided = await client.decide(
             request.path_params["where"],
             wanted.decision,
@@ -75,14 +72,14 @@ class Api:
         )
         return JSONResponse(_decision_to_json(decided))
 
-    def _who(self, request: Request) -> tuple[str, str]:
+    def _who(self, request: Request) -> tuple[Person, str]:
         if not self._auth.addresses.may_post(request.headers):
             raise HTTPException(403, "requests from other sites are not accepted")
         if self._auth.is_open:
-            return local_user(), self._auth.tools.tenant
+            return Person(local_user(), self._auth.tools.client.person.roles), self._auth.tools.tenant
         holder = self._logins.holder(request.headers.get(API_KEY, ""))
         if holder is not None:
-            return holder.name, holder.tenant
+            return Person(holder.name, holder.roles), holder.tenant
         if (seconds := self._brake.note_failure(request)) > 0:
             wait = {"Retry-After": str(math.ceil(seconds))}
             raise HTTPException(429, "too many wrong keys; try again in a moment", wait)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from verbworker.app.api_keys import ApiKey
+from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
@@ -33,7 +33,11 @@ Fields = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_fields
 
 
 class OidcLogin(BaseModel):
-    """An issuer where people log in; the tenant is one of their claims, or the same for all."""
+    """An issuer where people log in; the tenant is one of their claims, or the same for all.
+
+    Without `roles_claim` no roles are declared; with it, a person without the claim has none. Others than
+    those of `roles` do not count, if it is set.
+    """
 
     model_config = STRICT
 
@@ -43,6 +47,8 @@ class OidcLogin(BaseModel):
     tenant_claim: Word = "tenant_id"
     tenant: Word | None = None
     name_claim: Word = "preferred_username"
+    roles_claim: Word | None = None
+    roles: frozenset[Role] = frozenset()
     scopes: Word = "openid profile email"
 
 

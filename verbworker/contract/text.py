@@ -37,6 +37,11 @@ def holds_controls(text: str) -> bool:
     return _HIDDEN_ANYWHERE.search(text) is not None
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text from outside can be kept as a name: storable, and without hidden characters."""
+    return is_storable(text) and not holds_controls(text)
+
+
 def escape_hidden(text: str, *, has_lines: bool = True) -> str:
     """Return a text as it may be shown: hidden characters as escapes. Ends of lines and tabs stay if it `has_lines`."""
     return (_HIDDEN_IN_LINES if has_lines else _HIDDEN_ANYWHERE).sub(_escape, text)

@@ -77,7 +77,7 @@ def _make_undo_template() -> Template:
 
 
 def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
-    whose = f" by {gate.audience}" if gate.audience else ""
+    whose = f" by {' or '.join(gate.roles)}" if gate.roles else ""
     answers = f" It takes {' or '.join(gate.decisions)}." if gate.decisions else ""
     return _template(
         f"gate.{workflow.name}.{gate.name}",

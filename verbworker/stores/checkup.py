@@ -31,6 +31,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "runbook_event": _APPENDED,
         "parked_token": _KEPT,
         "gate_decision": _KEPT,
+        "person": _KEPT,
         "dispatch": _KEPT,
         "inbox_message": _KEPT,
         "dead_letter": _KEPT,

@@ -115,12 +115,23 @@ class Flag:
 
 @value
 class Gate:
-    """A human gate: its user task, the decisions it accepts, and its audience."""
+    """A human gate: its user task, the decisions it accepts, and who may decide.
+
+    `audience` is a role, or several of which a person needs one. With `four_eyes`, the person who asked for the case
+    may not decide; `distinct_from` are gates whose deciders may not.
+    """
 
     name: str
     task: str
     decisions: tuple[str, ...] = ()
-    audience: str | None = None
+    audience: str | tuple[str, ...] | None = None
+    four_eyes: bool = False
+    distinct_from: tuple[str, ...] = ()
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the audience; empty means that anyone may decide."""
+        return (self.audience,) if isinstance(self.audience, str) else self.audience or ()
 
 
 @value

@@ -143,6 +143,16 @@ def items(shape: Shape) -> Shape:
     return Shape(read, lambda: {"type": "array", "items": shape.schema(), "uniqueItems": True})
 
 
+def one_or_items(shape: Shape) -> Shape:
+    """Accept one item, or a list of distinct ones."""
+    several = items(shape)
+
+    def read(part: Part) -> Any:
+        return several(part) if isinstance(part.value, list) else shape(part)
+
+    return Shape(read, lambda: {"anyOf": [shape.schema(), several.schema()]})
+
+
 def mapping(names: Syntax, shape: Shape) -> Shape:
     """Accept a mapping from names of the author's choice to values of one shape."""
 

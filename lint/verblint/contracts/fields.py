@@ -24,7 +24,7 @@ A complete workflow verb:
     outcome: orch_review_outcome         # the flag whose last value names how the case ended
     messages: {documents-received: corr_documents}   # message name: its correlation key
     gates:
-      review: {task: Review, decisions: [approve, reject]}   # task is the id of the user task
+      review: {task: Review, decisions: [approve, reject], audience: reviewer}   # task is the id of the user task
     policy: standard                     # of every sub-verb ...
     policies: {kyc.request-documents: patient}       # ... except these
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
@@ -74,10 +74,11 @@ from verblint.contracts.field_shapes import (
     nullable,
     number,
     one,
+    one_or_items,
     record,
     text,
 )
-from verblint.names import OWN_JOBS
+from verblint.names import OWN_JOBS, READER, nearest
 
 MAX_ATTEMPTS = 1_000_000  # practically unlimited, and within the 32 bits of an engine's retries
 MAX_COEFFICIENT = 1_000  # more is a typing error: the third pause would be a million times the first
@@ -108,7 +109,9 @@ _GATE = record(
     {
         "task": nullable(text(syntax.ELEMENT_ID)),
         "decisions": items(text(syntax.PLAIN_TEXT)),
-        "audience": nullable(text()),
+        "audience": nullable(one_or_items(text(syntax.ROLE))),
+        "four_eyes": boolean,
+        "distinct_from": items(text(syntax.ELEMENT_ID)),
     },
 )
 _CORRELATION = record(
@@ -272,6 +275,7 @@ def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
     for message, key in verb.messages.items():
         if key not in verb.correlation:
             yield ("messages", message), f"{key} is not declared in correlation.keys"
+    yield from _gate_problems(verb.gates)
     for target, source in verb.initial.items():
         if source.removeprefix("args.") not in verb.args:
             yield ("payload", "initial", target), f"{source} is not declared in args"
@@ -279,6 +283,19 @@ def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
         for target in targets:
             if any(other.startswith(f"{target}.") for other in targets):
                 yield ("payload", where, target), f"{target} is both a value and an object with fields"
+
+
+def _gate_problems(gates: Mapping[str, Gate]) -> Iterator[Problem]:
+    for name, gate in gates.items():
+        for index, other in enumerate(gate.distinct_from):
+            if other not in gates:
+                near = nearest(other, gates)
+                yield (
+                    ("gates", name, "distinct_from", index),
+                    f"{other} is not declared in gates{f'; did you mean {near}?' if near else ''}",
+                )
+        if READER in gate.roles:
+            yield ("gates", name, "audience"), f"the role {READER} may only look; name the role that decides"
 
 
 def _argument_problems(args: Mapping[str, Argument]) -> Iterator[Problem]:

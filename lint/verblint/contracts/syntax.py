@@ -56,6 +56,10 @@ ERROR_CODE = Syntax(
     rf"[!-~](?:[ -~]{{0,{MAX_ERROR_CODE - 2}}}[!-~])?",
     f"an error code: 1 to {MAX_ERROR_CODE} printable ASCII characters",
 )
+# Directories name groups with slashes, colons and spaces; a comma separates roles in a setting.
+ROLE = Syntax(
+    r"[^\s,\x00-\x1f\x7f-\x9f]+(?: [^\s,\x00-\x1f\x7f-\x9f]+){0,9}", "a role, like reviewer: words without commas"
+)
 JOB_TYPE = Syntax(r"[a-z0-9.-]+", "a job type in lower case, like kyc.open-case")
 HEADER_KEY = Syntax(r"[a-z0-9][a-z0-9_.-]{0,63}", "a header's key, like letter")
 ERROR_TYPE = Syntax(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")

@@ -93,9 +93,10 @@ async def decide(driver: Driver) -> None:
     async def decide(stores: Stores, token_id: UUID) -> Any:
         async with stores.database.transaction() as connection:
             held = await stores.gates.hold_in(connection, token_id, TENANT)
+            involved = None if held is None else await stores.gates.involved_in(connection, held)
             at = await stores.gates.decide_in(connection, token_id, "yes", "why", "ann", send_within=send_within)
             closed = await stores.gates.close_in(connection, token_id, closed_as="decided")
-            return held, at, closed
+            return held, involved, at, closed
 
     await driver.of_gate(decide)
 

@@ -22,7 +22,7 @@ def _gate(s: Session, token: Values) -> Values:
     entry = s.get("runbook_entry", (token["entry_id"],))
     decision = s.get("gate_decision", (token["token_id"],))
     row = {name: token[name] for name in _TOKEN} | {"detail": json.dumps(token["detail"])}
-    row |= {"user_task_key": None, "engine_assignee": None, "claim_trouble": None}
+    row |= {"user_task_key": None, "engine_assignee": None, "claim_trouble": None, "claimed_by_id": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
     row |= {name: None if decision is None else decision[name] for name in names}
@@ -79,7 +79,14 @@ async def hold(s: Session, token_id: UUID) -> list[Values]:
 
 @statement("gates", "decide")
 async def decide(
-    s: Session, token_id: UUID, decision: str, reason: str, by: str, attempts: int, timeout: timedelta
+    s: Session,
+    token_id: UUID,
+    decision: str,
+    reason: str,
+    by: str,
+    attempts: int,
+    timeout: timedelta,
+    by_id: UUID | None,
 ) -> list[Values]:
     token = _find(s, token_id)
     if token is None or await s.lock("gate_decision", (token_id,)) is not None:
@@ -90,6 +97,7 @@ async def decide(
         "decision": decision,
         "reason": reason,
         "decided_by": by,
+        "decided_by_id": by_id,
         "decided_at": now,
         "acked_at": None,
         "answer": None,
@@ -98,6 +106,24 @@ async def decide(
     }
     s.put("gate_decision", (token_id,), row)
     return [{"decided_at": now}]
+
+
+@statement("gates", "hold_entry")
+async def hold_entry(s: Session, entry_id: UUID) -> list[Values]:
+    entry = await s.lock("runbook_entry", (entry_id,))
+    return [] if entry is None else [{name: entry[name] for name in ("asked_by", "asked_by_id")}]
+
+
+@statement("gates", "deciders")
+async def deciders(s: Session, uid: UUID, gates: list[str], gate: str) -> list[Values]:
+    found = []
+    for row in s.rows("gate_decision"):
+        token = _find(s, row["token_id"])
+        names_it = token is not None and gate in token["detail"].get("distinct_from", ())
+        if row["instance_uid"] == uid and (row["gate"] in gates or names_it):
+            found.append(row)
+    found.sort(key=lambda row: row["decided_at"])
+    return [{"gate": row["gate"], "by": row["decided_by"], "by_id": row["decided_by_id"]} for row in found]
 
 
 @statement("gates", "close")

@@ -24,7 +24,7 @@ _ENTRY = (
 )
 _OPENED = (
     *("entry_id", "tenant_id", "request_key", "request_hash", "verb", "verb_version", "mode", "sentence"),
-    *("invocation", "args", "asked_by", "provenance", "traceparent", "process_id"),
+    *("invocation", "args", "asked_by", "provenance", "traceparent", "process_id", "asked_by_id"),
 )
 _PARKED = (
     *("tenant_id", "entry_id", "instance_uid", "engine_id", "instance_key", "element_instance_key", "element_id"),

@@ -114,7 +114,7 @@ def release(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Release a claimed gate, even one that another person claimed."""
+    """Release a claimed gate. With declared roles, that of another person needs the role supervisor."""
     settings = config.load(dsn=dsn, tenant=tenant)
     with busy("releasing"):
         released = run_with_client(settings, lambda client: client.release(where, gate=gate, wait=wait), by=by)

@@ -36,7 +36,7 @@ def start_plain(
     if not isinstance(given, dict):
         raise InvocationInvalid("the variables are not a JSON object")
     with busy("starting"):
-        started = run_with_resources(settings, lambda resources: _start(resources, process, given))
+        started = run_with_resources(settings, lambda resources: _start(resources, process, given), changes=True)
     sentence = f"{process} version {started.version}: instance {started.instance_key} started"
     answer(f"{sentence}; it is plain, so it has no entry in the runbook", asdict(started), as_json=as_json)
 

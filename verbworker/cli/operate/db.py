@@ -61,7 +61,9 @@ def retention(
     """
     settings = config.load(dsn=dsn)
     with busy("counting rows that are due" if dry_run else "deleting rows that are due") as tell:
-        before, kept, left, why = run_with_resources(settings, lambda resources: _retain(resources, dry_run, tell))
+        before, kept, left, why = run_with_resources(
+            settings, lambda resources: _retain(resources, dry_run, tell), changes=not dry_run
+        )
     rows = [_row_of(one, kept.dropped[one.rule.kind], why.get(one.rule.kind, "")) for one in before]
     if as_json:
         print_json({"dry_run": dry_run, "rules": rows, "failures": left})

@@ -55,7 +55,9 @@ def deploy(
         rows = _write(prepared.ready, out, as_json=as_json)
     elif code == 0:
         with busy("deploying") as tell:
-            rows = run_with_resources(settings, lambda resources: _deploy(resources, prepared.ready, by, tell))
+            rows = run_with_resources(
+                settings, lambda resources: _deploy(resources, prepared.ready, by, tell), changes=True
+            )
         code = int(any(row["state"] == "refused" for row in rows))
     _show(prepared, rows, as_json=as_json)
     raise typer.Exit(code)

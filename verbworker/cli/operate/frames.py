@@ -97,7 +97,9 @@ def release(
         confirm_as_new("Release it as new?")
     wanted = Release(job_key, by, reason, retries, as_new, incident_key)
     with busy(f"releasing {job_key}"):
-        done = run_with_resources(settings, lambda resources: _release(resources, wanted, frame_only=frame_only))
+        done = run_with_resources(
+            settings, lambda resources: _release(resources, wanted, frame_only=frame_only), changes=True
+        )
     if not done.done:
         raise Refused(done.sentence)
     if frame_only and settings.engine == "embedded":

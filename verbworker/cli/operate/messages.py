@@ -138,7 +138,7 @@ def _resolve(
         await act(letters, found)
         return await letters.read(found, settings.tenant)
 
-    return run_with_resources(settings, resolve)
+    return run_with_resources(settings, resolve, changes=True)
 
 
 def _payload(text: str) -> Any:

@@ -4,7 +4,7 @@ import getpass
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qsl, quote
 
@@ -16,9 +16,11 @@ from verbworker.console.access.headers import Addresses
 from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.access.session_store import SessionStore
 from verbworker.console.pages.page_tools import PageTools, PageVisit
+from verbworker.contract.person import Person
 from verbworker.errors import (
     CannotRun,
     EngineError,
+    NotAllowed,
     NotFound,
     Refused,
     RequestConflict,
@@ -45,6 +47,7 @@ NO_DATABASE: Final = "The database does not answer. Try again in a moment."
 # The first that fits; without words of ours, the error's own are shown.
 _ERRORS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (NotFound, 404, ""),
+    (NotAllowed, 403, ""),
     (RequestConflict, 409, ""),
     (Refused, 422, ""),
     (CannotRun, 503, ""),
@@ -95,6 +98,8 @@ class Authentication:
                 return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
                 return self.refusal(403, OLD_FORM, session)
+            if not session.person.may_change:
+                return self.refusal(403, f"{session.name} may only look: a change needs another role", session)
             return await self._serve(page, PageVisit(request, session, form))
 
         return endpoint
@@ -117,16 +122,18 @@ class Authentication:
         if not self.is_open:
             return await self.sessions.find(cookie, is_active=_is_by_hand(request))
         found = self.signer.session(cookie, now=self.now())
-        return found or LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        session = found or LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        # The roles are those of the settings: a cookie must not keep older ones.
+        return replace(session, person=Person(session.name, self.tools.client.person.roles))
 
     @property
     def lasts(self) -> float:
         """How long a login lasts, in seconds."""
         return self.tools.settings.session.total_seconds()
 
-    async def begin(self, response: Response, name: str, tenant: str, credential: bytes) -> None:
+    async def begin(self, response: Response, person: Person, tenant: str, credential: bytes) -> None:
         """Begin a session and give the browser its cookie."""
-        self.put(response, self.cookie, await self.sessions.begin(name, tenant, credential), self.lasts)
+        self.put(response, self.cookie, await self.sessions.begin(person, tenant, credential), self.lasts)
 
     async def end(self, session: LoginSession) -> None:
         """End a session, with the streams of its pages."""

@@ -72,13 +72,14 @@ class LiveLogins:
 
 
 def credential_of_key(key: ApiKey) -> bytes:
-    """Return the digest that names a key in its sessions: another holder or tenant is another credential."""
-    return _digest("key", key.tenant, key.name, key.sha256)
+    """Return the digest that names a key in its sessions: other roles, holder or tenant are another credential."""
+    roles = () if key.roles is None else ("roles", *sorted(key.roles))
+    return _digest("key", key.tenant, key.name, key.sha256, *roles)
 
 
 def credential_of_issuer(oidc: OidcLogin) -> bytes:
-    """Return the digest that names an issuer in its sessions."""
-    return _digest("oidc", oidc.issuer, oidc.client_id)
+    """Return the digest that names an issuer in its sessions: if roles are read otherwise, it is another credential."""
+    return _digest("oidc", oidc.issuer, oidc.client_id, oidc.roles_claim or "", *sorted(oidc.roles))
 
 
 def _digest(*words: str) -> bytes:

@@ -3,6 +3,7 @@
 import logging
 import math
 import re
+from dataclasses import replace
 from typing import Final
 
 from starlette.requests import Request
@@ -13,9 +14,11 @@ from verbworker.console.access.live_logins import LiveLogins, credential_of_key
 from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import fits
 from verbworker.console.pages.page_tools import see_other
+from verbworker.contract.person import Person
 from verbworker.errors import StoreError
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
+from verbworker.stores.cases.people import KEYS, People
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +33,7 @@ class Login:
         self._auth = auth
         self._logins = logins
         self._client = client
+        self._people = People(auth.tools.database)
         self._brake = brake
         self._attempt_cookie = f"{auth.cookie}_login"
 
@@ -48,7 +52,9 @@ class Login:
                 return refusal
             _log.warning("login refused: unknown key", extra={"client": self._brake.client_of(request)})
             return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
-        return await self._log_in(key.name, key.tenant, credential_of_key(key), _next(form.get("next", "")))
+        return await self._log_in(
+            Person(key.name, key.roles), key.tenant, credential_of_key(key), _next(form.get("next", ""))
+        )
 
     async def to_issuer(self, request: Request) -> Response:
         """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
@@ -85,7 +91,7 @@ class Login:
             found = await self._client.identify(attempt, asked["code"])
         except IssuerError as error:
             return self._fail(error, 403)
-        response = await self._log_in(found.name, found.tenant, self._client.credential, kept["to"])
+        response = await self._log_in(found.person, found.tenant, self._client.credential, kept["to"])
         auth.drop(response, self._attempt_cookie)
         return response
 
@@ -105,14 +111,21 @@ class Login:
         auth.drop(response, auth.cookie)
         return response
 
-    async def _log_in(self, name: str, tenant: str, credential: bytes, to: str) -> Response:
+    async def _log_in(self, person: Person, tenant: str, credential: bytes, to: str) -> Response:
         response = see_other(to)
         try:
-            await self._auth.begin(response, name, tenant, credential)
+            await self._note(person, tenant)
+            await self._auth.begin(response, person, tenant, credential)
         except StoreError as error:
             return self._unavailable(error)
-        _log.info("logged in", extra={"who": name, "tenant": tenant})
+        _log.info("logged in", extra={"who": person.name, "tenant": tenant})
         return response
+
+    async def _note(self, person: Person, tenant: str) -> None:
+        if person.person_id is None and person.roles is not None:
+            # The engine's task list names people only: what the roles of a key are is looked up there by name.
+            person = replace(person, issuer=KEYS, subject=person.name)
+        await self._people.note(tenant, person)
 
     def _unavailable(self, error: StoreError) -> Response:
         _log.warning("session not stored", extra={"reason": str(error)})

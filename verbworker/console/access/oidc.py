@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from verbworker.console.access.live_logins import credential_of_issuer
 from verbworker.console.settings import OidcLogin
-from verbworker.contract.text import holds_controls
+from verbworker.contract.person import MOST_ROLES, Person, find_claim, read_roles
+from verbworker.contract.text import is_name
 from verbworker.http.oidc import Issuer, IssuerError
 
 
@@ -42,7 +43,7 @@ class Attempt:
 class Identity:
     """Who logged in, and for which tenant."""
 
-    name: str
+    person: Person
     tenant: str
 
 
@@ -98,6 +99,15 @@ class OidcClient:
             raise IssuerError("the login service does not say which tenant you belong to")
         names = (claims.get(self._settings.name_claim), claims.get("email"), claims["sub"])
         name = next(str(name) for name in names if name)
-        if holds_controls(name) or holds_controls(tenant):
+        person = Person(name[:200], self._roles(claims), self._settings.issuer, str(claims["sub"]))
+        if not all(map(is_name, (tenant, name, str(claims["sub"])))):
             raise IssuerError("the login service names you or your tenant with control characters")
-        return Identity(name[:200], tenant)
+        return Identity(person, tenant)
+
+    def _roles(self, claims: Mapping[str, Any]) -> frozenset[str] | None:
+        if self._settings.roles_claim is None:
+            return None
+        roles = read_roles(find_claim(claims, self._settings.roles_claim), self._settings.roles)
+        if len(roles) > MOST_ROLES:
+            raise IssuerError("the login service names too many roles: set `roles` to those that matter here")
+        return roles

@@ -10,26 +10,33 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from verbworker.contract.person import Person, as_person
+
 _LONGEST = 4096  # browsers need not store longer cookies (RFC 6265)
 
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """A login: the user's name, the one tenant they see, their form token, when it ends, and its key on the server.
+    """A login: the person, the one tenant they see, their form token, when it ends, and its key on the server.
 
     Without a key it is the session of a console that needs no login; only its cookie has it.
     """
 
-    name: str
+    person: Person
     tenant: str
     csrf: str
     ends_at: float
     key: bytes = b""
 
     @classmethod
-    def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "LoginSession":
+    def of(cls, who: str | Person, tenant: str, *, now: float, lasts: float) -> "LoginSession":
         """Create a session with its own form token."""
-        return cls(name, tenant, secrets.token_urlsafe(24), now + lasts)
+        return cls(as_person(who), tenant, secrets.token_urlsafe(24), now + lasts)
+
+    @property
+    def name(self) -> str:
+        """The name that is recorded for what this person does."""
+        return self.person.name
 
 
 class Signer:
@@ -60,7 +67,7 @@ class Signer:
         found = self.read("session", cookie)
         if found is None or found["e"] <= now:
             return None
-        return LoginSession(found["n"], found["t"], found["c"], found["e"])
+        return LoginSession(Person(found["n"]), found["t"], found["c"], found["e"])
 
     def cookie(self, session: LoginSession) -> str:
         """Return the cookie that holds a session."""

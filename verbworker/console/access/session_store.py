@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.session import LoginSession, Signer
+from verbworker.contract.person import Person
 from verbworker.stores.people.console_sessions import ConsoleSessions, StoredSession
 
 
@@ -17,10 +18,10 @@ class SessionStore:
         self._rows = rows
         self._logins = logins
 
-    async def begin(self, name: str, tenant: str, credential: bytes) -> str:
+    async def begin(self, person: Person, tenant: str, credential: bytes) -> str:
         """Begin a session and return its cookie."""
         session_id, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
-        await self._rows.begin(_hash(session_id), tenant=tenant, name=name, credential=credential)
+        await self._rows.begin(_hash(session_id), tenant=tenant, person=person, credential=credential)
         return self._signer.sign("login session", {"i": session_id, "c": csrf})
 
     async def find(self, cookie: str | None, *, is_active: bool) -> LoginSession | None:
@@ -35,7 +36,7 @@ class SessionStore:
         if is_active and session.is_due:
             await self._rows.note_use(session.session_hash)
         return LoginSession(
-            session.name, session.tenant_id, shown["c"], session.ends_at.timestamp(), session.session_hash
+            session.person, session.tenant_id, shown["c"], session.ends_at.timestamp(), session.session_hash
         )
 
     async def end(self, session: LoginSession) -> None:

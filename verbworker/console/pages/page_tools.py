@@ -79,7 +79,7 @@ class PageVisit:
 
     def client(self, tools: PageTools) -> Client:
         """Return the client that acts for this user."""
-        return tools.client.act_for(self.session.name, tenant=self.session.tenant)
+        return tools.client.act_for(self.session.person, tenant=self.session.tenant)
 
     def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
         """Render a page for this user."""

@@ -14,7 +14,7 @@ from verbworker.stores.sql import query
 # What stays of an event: names that models and contracts give, keys of the engine, numbers, and who acted. Everything
 # else may be words from outside, so a new part of an event is erased unless it is listed here.
 _KEPT = (
-    *("by", "class", "code", "decision", "definition_key", "element", "error_code", "gate", "incident_key"),
+    *("by", "by_id", "class", "code", "decision", "definition_key", "element", "error_code", "gate", "incident_key"),
     *("instance_key", "job_key", "message_name", "name", "outcome", "process", "result", "runs", "type", "undoes"),
     *("verb", "version", "wait"),
 )

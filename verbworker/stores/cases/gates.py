@@ -56,6 +56,7 @@ class HumanGate:
     sentence: str | None
     verb: str | None
     verdict: GateVerdict | None
+    claimed_by_id: UUID | None = None
 
     @property
     def is_mirrored(self) -> bool:
@@ -71,6 +72,40 @@ class HumanGate:
     def decisions(self) -> tuple[str, ...]:
         """Return the decisions it accepts; empty means any."""
         return tuple(self.detail.get("decisions", ()))
+
+    @property
+    def audience(self) -> tuple[str, ...]:
+        """Return the roles that may decide; empty means any."""
+        roles = self.detail.get("audience") or ()
+        return (roles,) if isinstance(roles, str) else tuple(roles)
+
+    @property
+    def four_eyes(self) -> bool:
+        """Return whether the person who asked for the case may not decide."""
+        return bool(self.detail.get("four_eyes"))
+
+    @property
+    def distinct_from(self) -> tuple[str, ...]:
+        """Return the gates whose deciders may not decide here."""
+        return tuple(self.detail.get("distinct_from", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierDecider:
+    """Who decided at another gate of the same case."""
+
+    gate: str
+    by: str
+    by_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Involved:
+    """Who asked for a case, and who decided at the gates that need another person than the one at hand."""
+
+    asked_by: str
+    asked_by_id: UUID | None
+    decided: tuple[EarlierDecider, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +232,20 @@ class GateStore:
         to = token.element_instance_key, token.job_key, token.instance_key
         return await connection.fetchval(query("gates", "move"), *where, *to) is not None
 
-    async def claim_in(self, connection: Connection, token_id: UUID, by: str) -> datetime:
+    async def involved_in(self, connection: Connection, gate: HumanGate) -> Involved:
+        """Return who else had a part in the case of a gate; its entry is locked until the transaction ends."""
+        asked = await connection.fetchrow(query("gates", "hold_entry"), gate.entry_id)
+        rows = await connection.fetch(query("gates", "deciders"), gate.instance_uid, gate.distinct_from, gate.gate)
+        decided = tuple(value_of(EarlierDecider, row) for row in rows)
+        if asked is None:
+            return Involved("", None, decided)
+        return Involved(asked["asked_by"], asked["asked_by_id"], decided)
+
+    async def claim_in(
+        self, connection: Connection, token_id: UUID, by: str, person_id: UUID | None = None
+    ) -> datetime:
         """Record who claims a locked gate, and return when."""
-        at: datetime = await connection.fetchval(query("gates", "claim"), token_id, by)
+        at: datetime = await connection.fetchval(query("gates", "claim"), token_id, by, person_id)
         return at
 
     async def release_in(self, connection: Connection, token_id: UUID) -> None:
@@ -215,11 +261,12 @@ class GateStore:
         by: str,
         *,
         send_within: timedelta | None,
+        person_id: UUID | None = None,
     ) -> datetime | None:
         """Store a gate's decision; None when it already has one. With `send_within` the caller informs the engine."""
         asked, retry_after = (0, timedelta(0)) if send_within is None else (1, send_within)
         at: datetime | None = await connection.fetchval(
-            query("gates", "decide"), token_id, decision, reason, by, asked, retry_after
+            query("gates", "decide"), token_id, decision, reason, by, asked, retry_after, person_id
         )
         return at
 

@@ -35,6 +35,7 @@ class Request:
     process_id: str | None = None
     provenance: Mapping[str, Any] | None = None
     traceparent: str | None = None
+    asked_by_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class Runbook:
             json.dumps(dict(request.provenance or {})),
             request.traceparent,
             request.process_id,
+            request.asked_by_id,
         )
         return made is not None
 

@@ -4,7 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from verbworker.stores.database import Database
+from verbworker.contract.person import Person
+from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
 
 # A person who reads page after page costs one write a minute.
@@ -17,7 +18,7 @@ class StoredSession:
 
     session_hash: bytes
     tenant_id: str
-    name: str
+    person: Person
     credential: bytes
     ends_at: datetime
     is_due: bool
@@ -31,10 +32,12 @@ class ConsoleSessions:
         self._absolute = absolute
         self._idle = idle
 
-    async def begin(self, session_hash: bytes, *, tenant: str, name: str, credential: bytes) -> None:
+    async def begin(self, session_hash: bytes, *, tenant: str, person: Person, credential: bytes) -> None:
         """Begin a session."""
+        roles = None if person.roles is None else sorted(person.roles)
+        who = person.name, person.issuer, person.subject, roles
         await self._database.execute(
-            query("console_sessions", "begin"), session_hash, tenant, name, credential, self._absolute
+            query("console_sessions", "begin"), session_hash, tenant, *who, credential, self._absolute
         )
 
     async def find(self, hashes: Collection[bytes]) -> list[StoredSession]:
@@ -43,7 +46,7 @@ class ConsoleSessions:
         rows = await self._database.fetch(
             query("console_sessions", "find"), list(hashes), self._absolute, self._idle, step
         )
-        return [StoredSession(**row) for row in rows]
+        return [_session(row) for row in rows]
 
     async def note_use(self, session_hash: bytes) -> None:
         """Record that its person is active."""
@@ -52,3 +55,15 @@ class ConsoleSessions:
     async def end(self, hashes: Collection[bytes]) -> None:
         """End sessions for good; ended ones stay as they are."""
         await self._database.execute(query("console_sessions", "end"), list(hashes))
+
+
+def _session(row: Row) -> StoredSession:
+    roles = None if row["roles"] is None else frozenset(row["roles"])
+    return StoredSession(
+        session_hash=row["session_hash"],
+        tenant_id=row["tenant_id"],
+        person=Person(row["name"], roles, row["issuer"], row["subject"]),
+        credential=row["credential"],
+        ends_at=row["ends_at"],
+        is_due=row["is_due"],
+    )

@@ -76,7 +76,7 @@ class Assignees:
         async with self._database.transaction() as connection:
             gate = await self._gates.hold_in(connection, claim.token_id, None)
             if gate is not None and gate.closed_at is None and gate.claimed_by == claim.claimed_by:
-                await self._writes.release_in(connection, gate, ENGINE_PERSON, reason=reason)
+                await self._writes.mirror_release_in(connection, gate, ENGINE_PERSON, reason=reason)
                 await self._gates.refuse_claim_in(connection, claim.token_id, reason)
 
     async def _find_holder(self, claim: Unassigned) -> str:

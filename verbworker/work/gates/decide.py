@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.person import Person, as_person
 from verbworker.contract.text import require_name
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
@@ -200,10 +201,10 @@ class GateRelay:
 class Gates:
     """What people do at gates. With an engine a decision is sent immediately, else by the next worker's relay."""
 
-    def __init__(self, database: Database, engine: Engine | None = None) -> None:
+    def __init__(self, database: Database, engine: Engine | None = None, *, refuse_unknown: bool = False) -> None:
         self._database = database
         self._gates = GateStore(database)
-        self._writes = GateWrites(database)
+        self._writes = GateWrites(database, refuse_unknown=refuse_unknown)
         self._sender = None if engine is None else DecisionSender(database, engine)
 
     async def list(
@@ -236,22 +237,27 @@ class Gates:
             raise RequestConflict(f"the entry {where} waits at several gates, name one of them: {names}")
         return waiting[0] if waiting else gates[-1]
 
-    async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
-        """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect."""
-        require_name("the name of who takes it", by, LONGEST_WORD)
+    async def claim(self, where: UUID, by: str | Person, tenant_id: str, *, gate: str | None = None) -> HumanGate:
+        """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect.
+
+        Raises `NotAllowed` for a person who may not decide there.
+        """
+        person = as_person(by)
+        require_name("the name of who takes it", person.name, LONGEST_WORD)
 
         async def claim(connection: Connection, held: HumanGate) -> None:
             if held.claimed_by is None:
-                await self._writes.claim_in(connection, held, by)
+                await self._writes.claim_in(connection, held, person)
 
-        return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, by, claim)
+        return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, person, claim)
 
-    async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
-        """Release a gate, no matter who claimed it: others must be able to when that person is away."""
-        require_name("the name of who gives it back", by, LONGEST_WORD)
+    async def release(self, where: UUID, by: str | Person, tenant_id: str, *, gate: str | None = None) -> HumanGate:
+        """Release a gate. What another person claimed needs a role: others must be able to when that person is away."""
+        person = as_person(by)
+        require_name("the name of who gives it back", person.name, LONGEST_WORD)
 
         async def release(connection: Connection, held: HumanGate) -> None:
-            await self._writes.release_in(connection, held, by)
+            await self._writes.release_in(connection, held, person)
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
 
@@ -272,23 +278,25 @@ class Gates:
         return gate
 
     async def decide(
-        self, where: UUID, decision: str, *, reason: str = "", by: str, tenant_id: str, gate: str | None = None
+        self, where: UUID, decision: str, *, reason: str = "", by: str | Person, tenant_id: str, gate: str | None = None
     ) -> HumanGate:
         """Decide at a gate, which a token or an entry names. Each gate is decided once.
 
         Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
-        or claimed by another person, and `NotFound`. The returned gate shows whether the engine has the decision.
+        or claimed by another person, `NotAllowed` and `NotFound`. The returned gate shows whether the engine
+        has the decision.
         """
-        require_readable(DecisionInput(decision, reason, by))
+        word = DecisionInput(decision, reason, as_person(by))
+        require_readable(word)
         found = await self.find(where, tenant_id, gate=gate)
         tells = self._sender is not None and self._sender.engine_id == found.engine_id
 
         async def decide(connection: Connection, held: HumanGate) -> None:
             require_choice(held, decision)
             send_within = CLAIMED_FOR if tells else None
-            await self._writes.decide_in(connection, held, DecisionInput(decision, reason, by), send_within=send_within)
+            await self._writes.decide_in(connection, held, word, send_within=send_within)
 
-        decided = await self._at(found.token_id, tenant_id, by, decide)
+        decided = await self._at(found.token_id, tenant_id, word.by, decide)
         if self._sender is None or not tells:
             return decided
         unsent = UnsentDecision(decided.token_id, decided.job_key, attempts=1, user_task_key=decided.user_task_key)
@@ -299,7 +307,7 @@ class Gates:
         self,
         token_id: UUID,
         tenant_id: str,
-        by: str | None,
+        by: Person | None,
         act: Callable[[Connection, HumanGate], Awaitable[None]],
     ) -> HumanGate:
         """Act on an open gate while holding its lock, and return its state afterwards."""

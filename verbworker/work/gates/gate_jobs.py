@@ -130,10 +130,16 @@ def gate_token(visit: JobVisit, gate: Gate, waits: Waits) -> ParkedToken:
     known = waits.get(visit.job.element_id)
     form = {"form": known.form} if known is not None and known.form else {}
     return replace(
-        visit.token(Wait.HUMAN_GATE, f"Awaiting {gate.audience or gate.name}"),
+        visit.token(Wait.HUMAN_GATE, f"Awaiting {' or '.join(gate.roles) or gate.name}"),
         gate=gate.name,
-        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form},
+        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form, **_rules(gate)},
     )
+
+
+def _rules(gate: Gate) -> dict[str, object]:
+    """Return who may decide, as far as the contract says."""
+    rules = {"audience": list(gate.roles), "four_eyes": gate.four_eyes, "distinct_from": list(gate.distinct_from)}
+    return {name: rule for name, rule in rules.items() if rule}
 
 
 def asked_of(job: Job) -> dict[str, object]:

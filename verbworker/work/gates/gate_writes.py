@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from verbworker.contract.person import Person
 from verbworker.contract.text import require_name, require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict, StoreConflict
 from verbworker.job.job import Job
@@ -15,6 +16,7 @@ from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
+from verbworker.work.gates.gate_rules import GateRules
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class DecisionInput:
 
     decision: str
     reason: str
-    by: str
+    by: Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,10 @@ class ParkedGate:
 
 
 class GateWrites:
-    """Writes to a locked gate, and appends the events."""
+    """Writes to a locked gate if the person may, and appends the events. With `refuse_unknown`: see `GateRules`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, refuse_unknown: bool = False) -> None:
+        self._rules = GateRules(database, refuse_unknown=refuse_unknown)
         self._gates = GateStore(database)
         self._runbook = Runbook(database)
 
@@ -78,13 +81,22 @@ class GateWrites:
         gate = await self._gates.get_in(connection, earlier.token_id)
         return gate is not None and gate.verdict is not None
 
-    async def claim_in(self, connection: Connection, gate: HumanGate, by: str) -> None:
-        """Record who claims a gate."""
-        at = await self._gates.claim_in(connection, gate.token_id, by)
-        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
+    async def claim_in(self, connection: Connection, gate: HumanGate, by: Person) -> None:
+        """Record who claims a gate; raises `NotAllowed` for a person who may not decide there."""
+        await self._rules.require_decider_in(connection, gate, by)
+        await self._claim(connection, gate, by)
 
-    async def release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
-        """Clear the claim of a gate, if it has one."""
+    async def release_in(self, connection: Connection, gate: HumanGate, by: Person) -> None:
+        """Clear the claim of a gate, if it has one; raises `NotAllowed`."""
+        self._rules.require_releaser(gate, by)
+        await self.mirror_release_in(connection, gate, by.name)
+
+    async def mirror_claim_in(self, connection: Connection, gate: HumanGate, assignee: str) -> None:
+        """Record an assignment that the engine made: whether it may is the engine's to say."""
+        await self._claim(connection, gate, Person(assignee))
+
+    async def mirror_release_in(self, connection: Connection, gate: HumanGate, by: str, *, reason: str = "") -> None:
+        """Clear the claim of a gate that the engine released, if it has one."""
         if gate.claimed_by is not None and gate.claimed_at is not None:
             await self._gates.release_in(connection, gate.token_id)
             once = f"released:{gate.claimed_at.timestamp()}"
@@ -94,18 +106,24 @@ class GateWrites:
     async def decide_in(
         self, connection: Connection, gate: HumanGate, word: DecisionInput, *, send_within: timedelta | None
     ) -> None:
-        """Store the decision of an open gate and close it; `RequestConflict` if it has one.
+        """Store the decision of an open gate and close it; `RequestConflict` if it has one, or `NotAllowed`.
 
         With `send_within` the caller informs the engine within that time, else a relay does.
         """
+        await self._rules.require_decider_in(connection, gate, word.by)
+        given = word.decision, word.reason, word.by.name
         kept = await self._gates.decide_in(
-            connection, gate.token_id, word.decision, word.reason, word.by, send_within=send_within
+            connection, gate.token_id, *given, send_within=send_within, person_id=word.by.person_id
         )
         if kept is None or not await self._gates.close_in(connection, gate.token_id, closed_as="decided"):
             raise RequestConflict(f"{gate.gate} was decided before")
-        detail = {"decision": word.decision, "reason": word.reason, "by": word.by}
+        detail = {"decision": word.decision, "reason": word.reason, **_who(word.by)}
         await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **detail)
         await self._append(connection, gate, Kind.RESUMED, "resumed", wait="human_gate")
+
+    async def _claim(self, connection: Connection, gate: HumanGate, by: Person) -> None:
+        at = await self._gates.claim_in(connection, gate.token_id, by.name, by.person_id)
+        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", **_who(by))
 
     async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_recorded: bool) -> None:
         """Close a gate because the engine withdrew its task; with `is_recorded`, another event says why."""
@@ -125,7 +143,7 @@ class GateWrites:
 def require_readable(word: DecisionInput) -> None:
     """Raise `InvocationInvalid` unless a decision is text of a length that people read."""
     require_name("the decision", word.decision, LONGEST_WORD)
-    require_name("the name of who decides", word.by, LONGEST_WORD)
+    require_name("the name of who decides", word.by.name, LONGEST_WORD)
     require_text("the reason", word.reason, _LONGEST_REASON, empty=True)
 
 
@@ -135,7 +153,7 @@ def require_choice(gate: HumanGate, decision: str) -> None:
         raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision!a}")
 
 
-def require_open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
+def require_open(gate: HumanGate | None, token_id: UUID, by: Person | None) -> HumanGate:
     """Return the gate if it still waits and no other person has claimed it."""
     if gate is None:
         raise NotFound(f"there is no gate {token_id}")
@@ -147,12 +165,20 @@ def require_open(gate: HumanGate | None, token_id: UUID, by: str | None) -> Huma
     if gate.closed_at is not None:
         why = _CLOSED.get(gate.closed_as or "", "it no longer waits")
         raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
-    if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
+    if by is None or gate.claimed_by is None or gate.claimed_at is None:
+        return gate
+    if not by.is_same(gate.claimed_by, gate.claimed_by_id):
+        namesake = ", another person of that name," if gate.claimed_by == by.name else ""
         raise RequestConflict(
-            f"{gate.gate} of entry {gate.entry_id} is claimed by {gate.claimed_by}"
+            f"{gate.gate} of entry {gate.entry_id} is claimed by {gate.claimed_by}{namesake}"
             f" since {_moment(gate.claimed_at)}; it can be released"
         )
     return gate
+
+
+def _who(person: Person) -> dict[str, str]:
+    """Return a person for an event: the name, and the id if there is one."""
+    return {"by": person.name} | ({} if person.person_id is None else {"by_id": str(person.person_id)})
 
 
 def _moment(at: datetime) -> str:

@@ -11,10 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from verbworker.contract.person import Person
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import OWN_ACTION, Engine, EngineUserTask
 from verbworker.errors import (
     InvocationInvalid,
+    NotAllowed,
     NotFound,
     PermanentContract,
     RequestConflict,
@@ -29,6 +31,7 @@ from verbworker.runbook.event import ParkedToken
 from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.people import People
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Definition, Deployments
@@ -76,6 +79,7 @@ class UserTaskJobs:
         listener_jobs: ListenerJobs,
         *,
         identity: InstanceIdentity | None = None,
+        refuse_unknown: bool = False,
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -85,7 +89,8 @@ class UserTaskJobs:
         self._incidents = Incidents(database, engine_id=engine.engine_id)
         self._gates = GateStore(database)
         self._runbook = Runbook(database)
-        self._writes = GateWrites(database)
+        self._people = People(database)
+        self._writes = GateWrites(database, refuse_unknown=refuse_unknown)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._visits = VisitIdentity(self._deployments)
         self._jobs = InternalJobs(database, engine, identity)
@@ -117,7 +122,7 @@ class UserTaskJobs:
             async with self._database.transaction() as connection:
                 gate = await self._gates.hold_task_in(connection, self._engine.engine_id, job.element_instance_key)
                 is_decision = await change(connection, job, gate)
-        except (InvocationInvalid, NotFound, RequestConflict) as no:
+        except (InvocationInvalid, NotAllowed, NotFound, RequestConflict) as no:
             _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
             await tasks_of(self._engine).deny(job.key, str(no), lease_token=job.lease_token)
             return True
@@ -192,14 +197,14 @@ class UserTaskJobs:
             return False
         is_pending = gate.claimed_by != gate.engine_assignee
         if is_pending and not _is_own(job) and assignee is not None:
-            require_open(gate, gate.token_id, assignee)
+            require_open(gate, gate.token_id, Person(assignee))
         await self._gates.assign_in(connection, gate.token_id, assignee)
         if is_pending or gate.claimed_by == assignee:
             return False
         if assignee is None:
-            await self._writes.release_in(connection, gate, ENGINE_PERSON)
+            await self._writes.mirror_release_in(connection, gate, ENGINE_PERSON)
         else:
-            await self._writes.claim_in(connection, gate, assignee)
+            await self._writes.mirror_claim_in(connection, gate, assignee)
         return False
 
     # ---- completing -------------------------------------------------------------------------------------------------
@@ -213,7 +218,10 @@ class UserTaskJobs:
             return False
         if gate.verdict is not None and gate.job_key == job.key:
             return True  # its answer was lost, and the job is delivered again
-        word = _word(job, require_open(gate, gate.token_id, _header(job, "assignee")))
+        assignee = _header(job, "assignee")
+        # The engine tells no roles of an assignee; here they are known from the last login.
+        person = await self._people.named_in(connection, gate.tenant_id, assignee) if assignee else None
+        word = _word(job, require_open(gate, gate.token_id, person), person)
         require_readable(word)
         require_choice(gate, word.decision)
         await self._gates.take_in(connection, gate.token_id, job.key)
@@ -300,7 +308,7 @@ def _require_own_identity(job: Job, gate: HumanGate) -> None:
             raise InvocationInvalid(f"{name} is the runtime's own variable; complete the task without it")
 
 
-def _word(job: Job, gate: HumanGate) -> DecisionInput:
+def _word(job: Job, gate: HumanGate, person: Person | None) -> DecisionInput:
     """Return what a person decided in the task list, as its variables tell."""
     decision, reason = job.variables.get(DECISION), job.variables.get(REASON)
     takes = f", one of {', '.join(gate.decisions)}" if gate.decisions else ""
@@ -308,7 +316,6 @@ def _word(job: Job, gate: HumanGate) -> DecisionInput:
         raise InvocationInvalid(f"{gate.gate} needs a decision: set the variable {DECISION}{takes}")
     if not isinstance(reason, str | None):
         raise InvocationInvalid(f"the variable {REASON} must be text")
-    assignee = _header(job, "assignee")
-    if assignee is None:
+    if person is None:
         raise InvocationInvalid(f"assign {gate.gate} to a person first: the runbook records who decided")
-    return DecisionInput(decision, reason or "", assignee)
+    return DecisionInput(decision, reason or "", person)

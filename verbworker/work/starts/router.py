@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from verbworker.contract.invocation import Invocation, parse
+from verbworker.contract.person import Person, as_person
 from verbworker.contract.registry import Registry
 from verbworker.contract.text import holds_controls, is_storable
 from verbworker.contract.verb import Verb
@@ -37,7 +38,7 @@ class Caller:
     """Who asks, for which tenant, and under which key: repeated requests with one key are one request."""
 
     tenant_id: str
-    by: str
+    by: str | Person
     request_key: str | None = None
     provenance: Mapping[str, Any] | None = None
     traceparent: str | None = None
@@ -193,13 +194,14 @@ def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller)
 def _request(
     asked: Invocation, caller: Caller, *, version: str, mode: EntryMode, sentence: str, process_id: str | None = None
 ) -> Request:
+    who = as_person(caller.by)
     try:
         args = canonical(dict(asked.args))
     except PermanentContract as error:
         raise InvocationInvalid(f"{asked.verb}: the arguments cannot be kept: {error}") from error
-    if not all(map(is_storable, (asked.args, sentence, caller.by, caller.request_key))):
+    if not all(map(is_storable, (asked.args, sentence, who.name, caller.request_key))):
         raise InvocationInvalid(f"{asked.verb}: the arguments hold characters that cannot be kept")
-    if any(map(holds_controls, (caller.by, caller.tenant_id, caller.request_key or "", *asked.args))):
+    if any(map(holds_controls, (who.name, caller.tenant_id, caller.request_key or "", *asked.args))):
         raise InvocationInvalid(f"{asked.verb}: a name, the tenant or the request key holds control characters")
     return Request(
         entry_id=uuid4(),
@@ -212,7 +214,8 @@ def _request(
         sentence=sentence,
         invocation=str(asked),
         args=args,
-        asked_by=caller.by,
+        asked_by=who.name,
+        asked_by_id=who.person_id,
         process_id=process_id,
         provenance=caller.provenance,
         traceparent=caller.traceparent,

@@ -1,0 +1,13 @@
+-- name: note
+-- A person who was just seen, with the name and the roles of now.
+INSERT INTO verbworker.person AS person (tenant_id, person_id, issuer, subject, name, roles)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant_id, person_id) DO UPDATE
+SET name = excluded.name, roles = excluded.roles, seen_at = clock_timestamp();
+
+-- name: named
+-- Everyone of a tenant with this name.
+SELECT name, roles, issuer, subject
+FROM verbworker.person
+WHERE tenant_id = $1 AND name = $2
+ORDER BY person_id;

@@ -1,0 +1,111 @@
+"""The engine's task list names people only: their roles are looked up, and two of one name have the least of both."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.support.frames import ENGINE
+from tests.support.gate_cases import review_registry
+from tests.support.gate_people import decisions, park
+from verblint.contracts.contract import Gate
+from verbworker.contract.person import Person
+from verbworker.errors import NotAllowed
+from verbworker.job.job import Job
+from verbworker.model.native_tasks import COMPLETING
+from verbworker.stores.cases.gates import GateStore
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.people import People
+from verbworker.stores.database import Database
+from verbworker.testing.memory import MemoryEngine
+from verbworker.work.gates.user_tasks import UserTaskJobs
+from verbworker.work.listeners.job_handler import ListenerJobs
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+
+pytestmark = pytest.mark.attack("auth")
+
+ISSUER = "https://login.example"
+REVIEWER, CLERK = frozenset({"reviewer"}), frozenset({"clerk"})
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+async def complete(database: Database, gate: UUID, assignee: str, **options: Any) -> None:
+    """Complete a task in the task list, as its assignee does."""
+    engine = MemoryEngine(ENGINE)
+    registry = review_registry(gate=Gate("review", "Review", ("approve", "reject"), "reviewer"))
+    identity = InstanceIdentity(Instances(database), engine)
+    tasks = UserTaskJobs(registry, engine, database, ListenerJobs(database, engine, identity), **options)
+    job = Job(
+        key=77,
+        type=COMPLETING,
+        retries=1,
+        activated_ms=0,
+        timeout_ms=0,
+        process_instance_key=1,
+        element_instance_key=1,
+        process_definition_key=1,
+        process_version=1,
+        process_id="hall-review",
+        element_id="Review",
+        tenant_id="default",
+        headers={"io.camunda.zeebe:assignee": assignee, "io.camunda.zeebe:userTaskKey": "9"},
+        variables={"decision": "approve"},
+    )
+    async with database.transaction() as connection:
+        held = await GateStore(database).hold_in(connection, gate, None)
+        await tasks.decide(connection, job, held)
+
+
+KNOWN = {
+    "a clerk": [Person("ada", CLERK, ISSUER, "u-1")],
+    "a reader": [Person("ada", frozenset({"reader"}), ISSUER, "u-1")],
+    "nobody's role": [Person("ada", frozenset(), ISSUER, "u-1")],
+    "one of two": [Person("ada", REVIEWER, ISSUER, "u-1"), Person("ada", CLERK, ISSUER, "u-2")],
+    "a role of another day": [Person("ada", REVIEWER, ISSUER, "u-1"), Person("ada", CLERK, ISSUER, "u-1")],
+    "the name of another": [Person("ada.l", REVIEWER, ISSUER, "u-1"), Person("ada", CLERK, ISSUER, "u-2")],
+}
+
+
+@pytest.mark.parametrize("people", KNOWN.values(), ids=KNOWN)
+async def test_the_task_list_does_not_lend_a_role(database: Database, people: list[Person]) -> None:
+    _, gate = await park(database, audience=["reviewer"])
+    for one in people:
+        await People(database).note("default", one)
+
+    with pytest.raises(NotAllowed):
+        await complete(database, gate, "ada")
+
+    assert await decisions(database) == 0
+
+
+async def test_who_asked_does_not_decide_in_the_task_list(database: Database) -> None:
+    ada = Person("ada.lovelace", None, ISSUER, "u-1")
+    await People(database).note("default", ada)
+    _, gate = await park(database, asked_by="ada", asked_by_id=ada.person_id, four_eyes=True)
+
+    with pytest.raises(NotAllowed, match=r"ada\.lovelace asked for this case, so another person must decide"):
+        await complete(database, gate, "ada.lovelace")
+
+
+async def test_an_unknown_assignee_is_refused_where_roles_are_required(database: Database) -> None:
+    _, gate = await park(database, audience=["reviewer"])
+
+    with pytest.raises(NotAllowed, match="the roles of ada are not declared"):
+        await complete(database, gate, "ada", refuse_unknown=True)
+
+
+@pytest.mark.parametrize("people", [[], [Person("ada", REVIEWER, ISSUER, "u-1")]], ids=["unknown", "a reviewer"])
+async def test_a_reviewer_decides_and_so_does_who_never_logged_in(database: Database, people: list[Person]) -> None:
+    _, gate = await park(database, audience=["reviewer"])
+    for one in people:
+        await People(database).note("default", one)
+
+    await complete(database, gate, "ada")
+
+    assert await decisions(database) == 1
