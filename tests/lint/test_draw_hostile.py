@@ -149,6 +149,11 @@ ODD = {
     "a flow into a subprocess": (
         '<task id="a"/><subProcess id="s"><task id="i"/></subProcess>' + flow(1, "a", "i") + flow(2, "i", "s")
     ),
+    "notes about notes": (
+        '<textAnnotation id="m"/><textAnnotation id="n"/><task id="a"/>'
+        '<association id="x" sourceRef="m" targetRef="n"/>'
+        '<association id="y" sourceRef="m" targetRef="a"/><association id="z" sourceRef="a" targetRef="m"/>'
+    ),
     "no ids": "<task/><task/><startEvent/><sequenceFlow/><boundaryEvent/><textAnnotation/>",
     "one id": '<task id="a"/><startEvent id="a"/><boundaryEvent id="a" attachedToRef="a"/>' + flow(1, "a", "a"),
     "a lane for everything": (

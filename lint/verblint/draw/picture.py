@@ -130,12 +130,20 @@ class _Canvas:
         return Picture(
             "\n".join(part for part in parts if part),
             view,
-            {f.id: f.box for f in reversed(self.content.figures) if f.id and f.box is not None},
-            {line.id: tuple(line.points) for line in reversed(self.content.lines) if line.id and line.points},
+            self._shapes(),
+            {line.id: tuple(line.points) for line in self.content.lines if line.id and line.points},
             is_made_up,
             title,
             description,
         )
+
+    def _shapes(self) -> dict[str, Box]:
+        """Return the places of shapes by id in the order of the file; of two with the same id, the first."""
+        shapes: dict[str, Box] = {}
+        for figure in self.content.figures:
+            if figure.id and figure.box is not None:
+                shapes.setdefault(figure.id, figure.box)
+        return shapes
 
     def _view(self) -> Box:
         content = self.content

@@ -14,7 +14,7 @@ from verblint.draw.node_svg import LABEL_SIZE, label_size
 from verblint.draw.wrap import text_width
 
 _COLUMN_GAP, _ROW_GAP, _LANE_GAP = 50.0, 30.0, 30.0
-_TRACK = 12.0
+_COLUMN_TRACK, _ROW_TRACK = 12.0, 18.0  # between rows there is room for the name of a line
 _LABEL_GAP = 5.0
 _WIDEST_FLOW_LABEL = 110.0
 _BOUNDARY_STEP, _LABELLED_STEP = 48.0, 76.0
@@ -241,7 +241,8 @@ class _Grid:
             if flow.line.name and column + 1 < count:
                 wanted = min(text_width(flow.line.name, LABEL_SIZE), _WIDEST_FLOW_LABEL) + 30
                 gaps[column + 1] = max(gaps[column + 1], wanted)
-        return _Spans(halves, halves, gaps, [counts.get((True, channel), 0) for channel in range(count + 1)])
+        tracks = [counts.get((True, channel), 0) for channel in range(count + 1)]
+        return _Spans(halves, halves, gaps, tracks, _COLUMN_TRACK)
 
     def _row_spans(self, counts: dict[tuple[bool, int], int], offsets: list[int]) -> "_Spans":
         count = offsets[-1]
@@ -251,10 +252,12 @@ class _Grid:
         gaps = [0.0, *[_ROW_GAP] * (count - 1), 0.0]
         if self._lane_count > 1:
             for border in offsets:
-                gaps[border] = _LANE_GAP * (1 if border in (0, count) else 2)
+                room = (counts.get((False, border), 0) + 1) * _ROW_TRACK
+                gaps[border] = max(_LANE_GAP * (1 if border in (0, count) else 2), room + _LANE_GAP / 2)
             for row in range(count):
                 above[row], below[row] = max(above[row], _LEAST_BAND / 4), max(below[row], _LEAST_BAND / 4)
-        return _Spans(above, below, gaps, [counts.get((False, channel), 0) for channel in range(count + 1)])
+        tracks = [counts.get((False, channel), 0) for channel in range(count + 1)]
+        return _Spans(above, below, gaps, tracks, _ROW_TRACK)
 
     def _bands(self, offsets: list[int]) -> list[Band]:
         borders = [self._rows.channel_middle(row) for row in offsets]
@@ -285,14 +288,17 @@ class _Grid:
 class _Spans:
     """Where the columns or rows of a grid are, and the channels between them."""
 
-    def __init__(self, before: list[float], after: list[float], gaps: list[float], tracks: list[int]) -> None:
+    def __init__(
+        self, before: list[float], after: list[float], gaps: list[float], tracks: list[int], step: float
+    ) -> None:
+        self._step = step
         self.middles: list[float] = []
         self._starts: list[float] = []
         self._sizes: list[float] = []
         self._counts = tracks
         at = 0.0
         for index, gap in enumerate(gaps):
-            room = (tracks[index] + 1) * _TRACK if tracks[index] else 0.0
+            room = (tracks[index] + 1) * step if tracks[index] else 0.0
             self._starts.append(at)
             self._sizes.append(max(gap, room))
             at += self._sizes[-1]
@@ -303,7 +309,7 @@ class _Spans:
 
     def track(self, track: Track) -> float:
         """Return the place of a track; all tracks of a channel are around its middle."""
-        return self.channel_middle(track.channel) + (track.number - (self._counts[track.channel] - 1) / 2) * _TRACK
+        return self.channel_middle(track.channel) + (track.number - (self._counts[track.channel] - 1) / 2) * self._step
 
     def channel_middle(self, channel: int) -> float:
         """Return the middle of a channel."""

@@ -44,10 +44,7 @@ def lay_out(content: DrawnContent) -> None:
     for scope in content.processes:
         if scope not in used and scope.children:
             area = lay_out_flow(scope, _size)
-            scope.box = Box(0, top, area.width, area.height)
-            _settle_content(scope)
-            # The process itself has no shape.
-            scope.box = None
+            _settle_content(scope, Spot(0, top))
             top += area.height + _POOL_GAP
     _route_messages(content)
     for line in content.lines:
@@ -96,9 +93,9 @@ def _size(figure: Figure) -> tuple[float, float]:
     return place_scope(figure) if figure.is_scope and figure.children else usual_size(figure)
 
 
-def _settle_content(scope: Figure) -> None:
-    if scope.box is not None:
-        _shift_content(scope, scope.box.x, scope.box.y)
+def _settle_content(scope: Figure, at: Spot) -> None:
+    """Place the content of a process, which has no shape of its own."""
+    _shift_content(scope, at.x, at.y)
     for child in scope.children:
         settle(child)
 
@@ -119,9 +116,7 @@ def _place_pool(pool: Figure, scope: Figure, at: Spot) -> tuple[float, float]:
     depth = _depth(scope.lanes)
     left = at.x + _BAND * (1 + depth) + _PAD
     head = _PAD if not scope.lanes else 0.0
-    scope.box = Box(left, at.y + head, area.width, area.height)
-    _settle_content(scope)
-    scope.box = None
+    _settle_content(scope, Spot(left, at.y + head))
     width = left - at.x + area.width + _PAD
     height = max(area.height + 2 * head, _LEAST_LANE)
     if scope.lanes:
@@ -182,15 +177,11 @@ def _pool_box(figure: Figure, owners: dict[Figure | None, Figure]) -> Box | None
 
 
 def _widen(pool: Figure, content: DrawnContent, width: float) -> None:
-    """Give a pool and its lanes the common width."""
-    if pool.box is None:
-        return
-    more = width - pool.box.width
-    pool.box = Box(pool.box.x, pool.box.y, width, pool.box.height)
+    """Let a pool and its lanes end at the common width; all pools start at 0."""
     scope = content.find(pool.members[0]) if pool.is_expanded else None
-    pending = [*scope.lanes] if scope is not None else []
+    pending = [pool, *(scope.lanes if scope is not None else ())]
     while pending:
-        lane = pending.pop()
-        if lane.box is not None:
-            lane.box = Box(lane.box.x, lane.box.y, lane.box.width + more, lane.box.height)
-        pending += lane.lanes
+        figure = pending.pop()
+        assert figure.box is not None, "pools and lanes are placed"
+        figure.box = Box(figure.box.x, figure.box.y, width - figure.box.x, figure.box.height)
+        pending += figure.lanes
