@@ -71,7 +71,7 @@ _PENTAGON_IN_RING = ((_OUTLINE, _circle(13.5) + _circle(10.8)), (_OUTLINE, _poly
 
 GATEWAY_ICONS: dict[str, Icon] = {
     "exclusiveGateway": (("icon bold", "M-7.5-10L7.5 10M7.5-10L-7.5 10"),),
-    "parallelGateway": (("icon bold", "M0-12.5V12.5M-12.5 0H12.5"),),
+    "parallelGateway": (("icon bold", "M0-13.5V13.5M-13.5 0H13.5"),),
     "inclusiveGateway": (("icon bold ring", _circle(11.5)),),
     "complexGateway": (("icon bold", "M0-13V13M-13 0H13M-9-9L9 9M9-9L-9 9"),),
     "eventBasedGateway": _PENTAGON_IN_RING,

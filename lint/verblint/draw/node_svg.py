@@ -77,8 +77,9 @@ def _event(figure: Figure, box: Box) -> Iterator[str]:
     if figure.node in _DOUBLE:
         yield _circle(centre, max(radius - 3.5, 1), "inner")
     icon = event_icon(figure.symbol, is_throwing=figure.node in _THROWING)
-    # The inner circle leaves less room.
-    yield place_icon(icon, centre, radius / (EVENT_SIZE / 2) * (0.88 if figure.node in _DOUBLE else 1))
+    # The inner circle leaves less room; a clock is small enough.
+    is_small = figure.node in _DOUBLE and figure.symbol != "timer"
+    yield place_icon(icon, centre, radius / (EVENT_SIZE / 2) * (0.88 if is_small else 1))
 
 
 def _circle(centre: Spot, radius: float, classes: str) -> str:

@@ -153,16 +153,17 @@ class _Canvas:
         return enclose(chain(boxes, lines, headings)).grow(_MARGIN)
 
     def _elements(self) -> Iterator[str]:
-        """Yield what is behind first: pools, lanes, groups, open scopes, then lines, then all other shapes."""
+        """Yield what is behind first: pools, lanes, groups, open scopes, other shapes, lines, boundary events."""
         shown = [(figure, figure.box) for figure in self.content.figures if figure.box is not None]
         yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == 0)
         for spot, text in self.content.headings:
             place = f'x="{number(spot.x)}" y="{number(spot.y + 14)}"'
             yield f'<text class="heading" {place}>{escape(printable(text[:200]))}</text>'
-        yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == 1)
-        yield from (self._line(line) for line in self.content.lines if line.points)
-        for depth in (2, 3):
+        for depth in (1, 2):
             yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == depth)
+        # A line that crosses a shape must be seen, and so must its name.
+        yield from (self._line(line) for line in self.content.lines if line.points)
+        yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == 3)
 
     def _figure(self, figure: Figure, box: Box) -> str:
         states = self._states(figure.id)
@@ -220,7 +221,7 @@ def figure_classes(figure: Figure) -> str:
 
 
 def _depth(figure: Figure) -> int:
-    """Return how far in front a figure is drawn; lines are between 1 and 2."""
+    """Return how far in front a figure is drawn; lines are between 2 and 3."""
     if figure.kind in ("participant", "lane"):
         return 0
     if figure.kind == "group" or figure.is_expanded:

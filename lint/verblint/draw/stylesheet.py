@@ -56,7 +56,7 @@ _RULES = f"""\
 .bpmn .unknown>.shape{{stroke-dasharray:3 3}}
 .bpmn .icon{{fill:none;stroke:currentColor;stroke-width:1.3;stroke-linejoin:round;stroke-linecap:round}}
 .bpmn .icon.solid{{fill:currentColor}}
-.bpmn .icon.bold{{stroke-width:4;stroke-linecap:butt}}
+.bpmn .icon.bold{{stroke-width:4.4;stroke-linecap:butt}}
 .bpmn .icon.ring{{stroke-width:2.6}}
 .bpmn .icon.bars{{stroke-width:2.2;stroke-linecap:butt}}
 .bpmn .icon.paper{{fill:var(--bpmn-fill)}}
