@@ -195,6 +195,15 @@ def test_pools_and_lanes_without_a_diagram_enclose_their_nodes() -> None:
     assert "note" in places
 
 
+@pytest.mark.parametrize("lanes", ["", '<lane id="l"/>', '<lane id="l"/><lane id="m"/>'])
+def test_a_pool_without_nodes_is_drawn_with_its_lanes(lanes: str) -> None:
+    pool = '<collaboration id="c"><participant id="pool" processRef="p"/></collaboration>'
+    picture = drawn(f'{pool}<process id="p"><laneSet>{lanes}</laneSet></process>')
+
+    assert len(picture.shapes) == 1 + lanes.count("<lane ")
+    assert enclose(picture.shapes.values()) == picture.shapes["pool"]
+
+
 def test_pools_can_stand() -> None:
     places = shape("one", 0, 0, 300, 600, di='isHorizontal="false"') + shape(
         "top", 0, 30, 300, 570, di='isHorizontal="false"'

@@ -74,7 +74,7 @@ def lay_out_flow(scope: Figure, size: Sizes) -> Area:
     linked |= {node for node, host in beside.items() if host in linked}
     if leaves:
         linked = set(range(len(cells)))
-    grid = _Grid([cells[index] for index in sorted(linked)], max(len(leaves), 1))
+    grid = _Grid([cells[index] for index in sorted(linked)], len(leaves))
     number = {index: at for at, index in enumerate(sorted(linked))}
     for flow in flows:
         flow.source, flow.target = number[flow.source], number[flow.target]
@@ -178,11 +178,12 @@ class _Grid:
 
     def __init__(self, cells: list[_Cell], lane_count: int) -> None:
         self._cells = cells
-        self._lane_count = lane_count
+        self._has_lanes = lane_count > 0
+        self._lane_count = max(lane_count, 1)
 
     def lay_out(self, flows: list[_Flow], beside: dict[int, int]) -> Area:
         """Place all cells and lines, and return the room they take."""
-        if not self._cells and self._lane_count == 1:
+        if not self._cells and not self._has_lanes:
             return Area(0, 0)
         cells = self._cells
         starts = [index for index, cell in enumerate(cells) if cell.figure.node is NodeKind.START_EVENT]
@@ -250,7 +251,7 @@ class _Grid:
         for cell, (_, row) in zip(self._cells, self._places, strict=True):
             above[row], below[row] = max(above[row], cell.above), max(below[row], cell.below)
         gaps = [0.0, *[_ROW_GAP] * (count - 1), 0.0]
-        if self._lane_count > 1:
+        if self._has_lanes:
             for border in offsets:
                 room = (counts.get((False, border), 0) + 1) * _ROW_TRACK
                 gaps[border] = max(_LANE_GAP * (1 if border in (0, count) else 2), room + _LANE_GAP / 2)
