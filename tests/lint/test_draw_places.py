@@ -189,10 +189,42 @@ def test_pools_and_lanes_without_a_diagram_enclose_their_nodes() -> None:
         Spot(places["a"].centre.x, places["a"].bottom),
         Spot(places["a"].centre.x, places["two"].y),
     )
-    assert picture.edges["m2"] == picture.edges["m1"][::-1]
+    assert picture.edges["m2"] == tuple(Spot(spot.x + 20, spot.y) for spot in picture.edges["m1"][::-1])
     assert picture.edges["m3"][0].y == places["x"].y
     assert "m4" not in picture.edges
     assert "note" in places
+
+
+def test_messages_of_one_node_are_apart() -> None:
+    first = '<process id="p"><task id="a"/><startEvent id="s"/></process>'
+    pools = '<participant id="one" processRef="p"/><participant id="two" processRef="q"/>'
+    ways = (("a", "b"), ("b", "a"), ("s", "b"))
+    lines = "".join(f'<messageFlow id="m{n}" sourceRef="{x}" targetRef="{y}"/>' for n, (x, y) in enumerate(ways))
+
+    picture = drawn(
+        f'{first}<process id="q"><task id="b"/></process><collaboration id="c">{pools}{lines}</collaboration>'
+    )
+
+    middle = picture.shapes["b"].centre.x
+    assert [picture.edges[f"m{n}"][1 if n == 1 else -1].x - middle for n in (0, 2)] == [0, -20]
+    assert picture.edges["m1"][0].x == middle + 20
+    assert picture.edges["m2"][0].x == picture.shapes["s"].centre.x
+
+
+def test_pools_are_behind_their_lanes_and_called_processes_in_front() -> None:
+    inside = (
+        '<process id="p"><laneSet><lane id="l"/></laneSet><callActivity id="call" name="Call"/></process>'
+        '<process id="q"><task id="t"/></process>'
+        '<collaboration id="c"><participant id="pool" processRef="p"/></collaboration>'
+    )
+    places = shape("pool", 0, 0, 600, 400) + shape("l", 30, 0, 570, 400) + shape("t", 120, 80, 100, 80)
+    places += shape("call", 100, 50, 300, 200, di='isExpanded="true"')
+
+    picture = drawn(inside, plane("c", places))
+
+    ids = [group.get("data-element-id") for group in parse(picture).iter(f"{SVG}g") if group.get("data-element-id")]
+    assert ids == ["pool", "l", "call", "t"]
+    assert classes(picture, "call") == {"activity", "call-activity", "thick", "scope"}
 
 
 @pytest.mark.parametrize("lanes", ["", '<lane id="l"/>', '<lane id="l"/><lane id="m"/>'])

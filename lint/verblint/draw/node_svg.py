@@ -106,7 +106,7 @@ def _activity(figure: Figure, box: Box) -> Iterator[str]:
     if icon:
         yield place_icon(icon, Spot(box.x + 15, box.y + 15))
     markers = [*figure.markers]
-    if (figure.is_scope and not figure.is_expanded) or figure.node is NodeKind.CALL_ACTIVITY:
+    if not figure.is_expanded and (figure.is_scope or figure.node is NodeKind.CALL_ACTIVITY):
         markers.append("collapsed")
     start = box.centre.x - (len(markers) - 1) * 9
     for index, marker in enumerate(markers):

@@ -30,6 +30,8 @@ _KNOWN_STATES = frozenset((*STATES, *(f"heat-{level}" for level in range(1, HEAT
 _SIGNS = {"incident": "!", "waiting": "…", "active": ""}
 _CAPITAL = pattern(r"(?<=[a-z])(?=[A-Z])")
 _CLASS_NAME = pattern(r"[a-z][a-z-]*")
+_BACK = ("participant", "lane")
+_FRONT = len(_BACK) + 2
 _INTERMEDIATE = (NodeKind.CATCH_EVENT, NodeKind.THROW_EVENT, NodeKind.BOUNDARY_EVENT)
 
 
@@ -154,16 +156,17 @@ class _Canvas:
 
     def _elements(self) -> Iterator[str]:
         """Yield what is behind first: pools, lanes, groups, open scopes, other shapes, lines, boundary events."""
-        shown = [(figure, figure.box) for figure in self.content.figures if figure.box is not None]
-        yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == 0)
+        shown: list[list[str]] = [[] for _ in range(_FRONT + 1)]
+        for figure in self.content.figures:
+            if figure.box is not None:
+                shown[_depth(figure)].append(self._figure(figure, figure.box))
         for spot, text in self.content.headings:
             place = f'x="{number(spot.x)}" y="{number(spot.y + 14)}"'
             yield f'<text class="heading" {place}>{escape(printable(text[:200]))}</text>'
-        for depth in (1, 2):
-            yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == depth)
+        yield from chain.from_iterable(shown[:_FRONT])
         # A line that crosses a shape must be seen, and so must its name.
         yield from (self._line(line) for line in self.content.lines if line.points)
-        yield from (self._figure(figure, box) for figure, box in shown if _depth(figure) == 3)
+        yield from shown[_FRONT]
 
     def _figure(self, figure: Figure, box: Box) -> str:
         states = self._states(figure.id)
@@ -211,7 +214,7 @@ def figure_classes(figure: Figure) -> str:
             classes.append("thick")
         if figure.is_event_scope:
             classes.append("event-scope")
-        if figure.is_scope and figure.is_expanded:
+        if figure.is_expanded:
             classes.append("scope")
     elif figure.is_data:
         classes.append("data")
@@ -221,12 +224,12 @@ def figure_classes(figure: Figure) -> str:
 
 
 def _depth(figure: Figure) -> int:
-    """Return how far in front a figure is drawn; lines are between 2 and 3."""
-    if figure.kind in ("participant", "lane"):
-        return 0
+    """Return how far in front a figure is drawn; lines are right behind the boundary events."""
+    if figure.kind in _BACK:
+        return _BACK.index(figure.kind)
     if figure.kind == "group" or figure.is_expanded:
-        return 1
-    return 3 if figure.is_boundary else 2
+        return len(_BACK)
+    return _FRONT if figure.is_boundary else _FRONT - 1
 
 
 def _extent(figure: Figure) -> Iterator[Box]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from verblint.draw.figures import DrawnContent, Figure, FlowLine
+from verblint.bpmn.model import NodeKind
+from verblint.draw.figures import TASK_HEIGHT, DrawnContent, Figure, FlowLine
 from verblint.draw.geometry import Box, Spot, crop, enclose, simplify
 from verblint.draw.interchange import PlacedEdge, PlacedShape, Plane
 from verblint.draw.layout.connect import connect
@@ -73,6 +74,9 @@ def _place_figure(figure: Figure, shape: PlacedShape, box: Box, dx: float, dy: f
         figure.is_expanded = shape.is_expanded is True
         if shape.is_expanded is None:
             figure.is_expanded = box.width > 1.5 * usual_size(figure)[0] and bool(figure.children)
+    elif figure.node is NodeKind.CALL_ACTIVITY:
+        # Some modelers show the called process inside, as shapes of its own.
+        figure.is_expanded = shape.is_expanded is True and box.width > 1.5 * usual_size(figure)[0]
 
 
 def _lies(figure: Figure, box: Box) -> bool:
@@ -125,7 +129,7 @@ def _place_missing(content: DrawnContent, missing: list[Figure]) -> None:
             x = host.box.right - number * (width + 4)
             figure.box = Box(x, host.box.bottom - height / 2, width, height)
             continue
-        figure.box = Box(at.x, at.y, width, height)
+        figure.box = Box(at.x, at.y + max(TASK_HEIGHT - height, 0) / 2, width, height)
         settle(figure)
         at = Spot(at.x + width + _ROW_GAP, at.y)
         if at.x > frame.right + 10 * _ROW_GAP:

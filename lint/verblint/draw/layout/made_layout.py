@@ -20,6 +20,7 @@ _PAD, _TOP = 25.0, 35.0  # inside of an open subprocess: all sides, and above wh
 _BAND = 30.0
 _POOL_GAP = 60.0
 _CLOSED_POOL = 60.0
+_MESSAGE_TRACK, _PORT = 9.0, 20.0
 _LEAST_POOL, _LEAST_LANE = 300.0, 90.0
 _NOTE_WIDTH, _MOST_NOTE_LINES = 140.0, 12
 
@@ -147,23 +148,35 @@ def _place_lanes(lanes: Sequence[Figure], bands: Iterator[Band], at: Spot, width
 def _route_messages(content: DrawnContent) -> None:
     """Lead the messages between pools through the space between them."""
     owners = {content.find(pool.members[0]): pool for pool in content.pools if pool.is_expanded}
-    for line in content.lines:
+    counts: dict[Box, int] = {}
+    messages = [line for line in content.lines if line.kind == "messageFlow"]
+    for number, line in enumerate(messages):
         ends = [content.find(line.source), content.find(line.target)]
-        if line.kind != "messageFlow":
-            continue
         boxes = [figure.box for figure in ends if figure is not None and figure.box is not None]
         pools = [_pool_box(figure, owners) for figure in ends if figure is not None]
         if len(boxes) == 2 and pools[0] is not None and pools[1] is not None and pools[0] != pools[1]:
-            x = [box.centre.x for box in boxes]
+            is_down = pools[0].y < pools[1].y
+            x = [_next_port(box, counts) for box in boxes]
             for end, other in ((0, 1), (1, 0)):
                 if boxes[end] == pools[end]:
                     # A pool without a flow of its own is met right below or above the other end.
                     x[end] = x[other]
-            is_down = pools[0].y < pools[1].y
-            middle = max(pools[0].y, pools[1].y) - _POOL_GAP / 2
+            middle = max(pools[0].y, pools[1].y) - _POOL_GAP / 2 + _spread(number) * _MESSAGE_TRACK
             start = Spot(x[0], boxes[0].bottom if is_down else boxes[0].y)
             end_spot = Spot(x[1], boxes[1].y if is_down else boxes[1].bottom)
             line.points = simplify([start, Spot(x[0], middle), Spot(x[1], middle), end_spot])
+
+
+def _next_port(box: Box, counts: dict[Box, int]) -> float:
+    """Return the x where the next message meets a figure: the middle, then to its right and left."""
+    counts[box] = counts.get(box, -1) + 1
+    # Round and pointed figures have one corner above and below.
+    return box.centre.x + (_spread(counts[box]) * _PORT if box.width >= TASK_WIDTH else 0.0)
+
+
+def _spread(number: int) -> int:
+    """Return 0, 1, -1, 2, -2 and again from 0 on."""
+    return (0, 1, -1, 2, -2)[number % 5]
 
 
 def _pool_box(figure: Figure, owners: dict[Figure | None, Figure]) -> Box | None:
