@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperOption
 
 import verblint
+import verblint.draw
 import verbworker
 from verbworker import errors, metrics
 from verbworker.app.settings import Settings
@@ -29,6 +30,7 @@ def surface() -> dict[str, Any]:
     return {
         "verbworker": sorted(verbworker.__all__),
         "verblint": sorted(verblint.__all__),
+        "verblint.draw": sorted(verblint.draw.__all__),
         "commands": dict(_commands()),
         "settings": {name: repr(field.default) for name, field in sorted(Settings.model_fields.items())},
         "exit codes": dict(sorted(_exit_codes(errors.VerbworkerError))),

@@ -1,4 +1,4 @@
-"""The `verblint` command: check, explain, rules."""
+"""The `verblint` command: check, draw, explain, rules."""
 
 import gc
 import os
@@ -22,6 +22,12 @@ _CHECK = """\
 Check models. A PATH is a file, a folder, a pattern ("processes/**/*.bpmn") or - for standard input.
 
 Exit code: 0 clean, 1 findings, 2 something could not be checked."""
+
+_DRAW = """\
+Draw models as SVG: from the diagram in the file, or with a layout made up where there is none. A PATH is a file, a
+folder, a pattern or - for standard input. One model goes to standard output unless -o names a file.
+
+Exit code: 0 drawn, 2 something could not be drawn."""
 
 
 class UsageError(Exception):
@@ -98,10 +104,25 @@ def _show_pages(words: list[str]) -> int:
         sys.stdout.write(explain(given.rule))
     elif given.command == "rules":
         sys.stdout.write(rule_list(given.form))
+    elif given.command == "draw":
+        return _draw(given.paths, given.output, given.theme)
     else:
         parser().print_help(sys.stderr)
         return COULD_NOT_CHECK
     return 0
+
+
+def _draw(paths: list[str], output: str, theme: str) -> int:
+    """Draw models, and return the exit code."""
+    from verblint.draw_files import draw_files
+
+    files, problems = _expand_paths(paths)
+    texts, more = draw_files(files, output, find_project().settings.limits, theme)
+    for text in texts:
+        _write(text)
+    for problem in [*problems, *more]:
+        _complain(str(problem))
+    return COULD_NOT_CHECK if problems or more else 0
 
 
 def _fail(sentence: str) -> int:
@@ -138,6 +159,12 @@ def parser() -> "ArgumentParser":
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     check = commands.add_parser("check", help="Check models", description=_CHECK)
     _add_check(check)
+    drawing = commands.add_parser("draw", help="Draw models as SVG", description=_DRAW)
+    drawing.add_argument("paths", metavar="PATH", nargs="+")
+    drawing.add_argument("-o", "--output", metavar="FILE", default="", help="File or, for several models, folder")
+    drawing.add_argument(
+        "--theme", choices=("auto", "light", "dark"), default="auto", help="Colours (auto: the system's)"
+    )
     explain = commands.add_parser("explain", help="Explain a rule: what it requires and why")
     explain.add_argument("rule", metavar="RULE", help="Code or name of a rule: HB203, bare-flag")
     listing = commands.add_parser("rules", help="List all rules")
@@ -222,7 +249,7 @@ def check(options: Options) -> int:
         _write(settings_text(project))
         return 0
     linter = _linter(project)
-    files, problems = _expand_paths(options)
+    files, problems = _expand_paths(options.paths)
     report = _lint(linter, files, options)
     report = Report.of([Report(problems=tuple(problems)), report])
     if options.fix or options.diff:
@@ -287,10 +314,10 @@ def _linter(project: Project) -> Linter:
         raise UsageError(f"the verb contracts have {count} fault{'s' * (count > 1)}:\n{error}") from None
 
 
-def _expand_paths(options: Options) -> tuple[list[str], list[Problem]]:
+def _expand_paths(paths: Sequence[str]) -> tuple[list[str], list[Problem]]:
     files: dict[str, None] = {}
     problems = []
-    for argument in options.paths:
+    for argument in paths:
         try:
             for path in [_STDIN] if argument == _STDIN else expand(argument):
                 # Annotations need paths as git writes them. `..` stays: after a symbolic link it may lead to another

@@ -55,7 +55,7 @@ class Linter:
     def lint_file(self, path: str) -> Report:
         """Lint one file. A file that cannot be read is reported as a problem, never as clean."""
         try:
-            content = _content(path, self.project.settings.limits.size + 1)
+            content = read_file(path, self.project.settings.limits.size + 1)
         except (OSError, ValueError) as error:
             return Report(problems=(Problem(path, getattr(error, "strerror", None) or str(error)),))
         return self.lint(content, path)
@@ -108,7 +108,7 @@ def lint_files(linter: Linter, paths: Iterable[str]) -> Report:
     return Report.of(linter.lint_file(path) for path in paths)
 
 
-def _content(path: str, most: int) -> bytes:
+def read_file(path: str, most: int) -> bytes:
     """Read at most `most` bytes of a file."""
     # Unlike `open().read(most)`, this does not allocate a buffer of the maximum size.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

@@ -73,7 +73,7 @@ IDLE = (
     *("typing", "dataclasses", "importlib", "argparse", "pathlib", "json", "bisect", "math", "unicodedata", "pickle"),
     *("xml.parsers.expat", "yaml", "tomllib"),
     *("verblint.contracts.profiles", "verblint.feel.syntax_errors", "verblint.fixes.insertions"),
-    *("verblint.parallel", "verblint.suppression"),
+    *("verblint.parallel", "verblint.suppression", "verblint.draw", "verblint.draw_files"),
 )
 
 

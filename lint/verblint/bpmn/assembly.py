@@ -20,7 +20,7 @@ from verblint.bpmn.model import (
 _NODE_KINDS = {kind.value: kind for kind in NodeKind if kind is not NodeKind.UNKNOWN}
 _NESTED = (NodeKind.SUB_PROCESS, NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS)
 # Children of a process or subprocess that are neither nodes, flows nor associations.
-_NOT_NODES = frozenset(
+NOT_NODES = frozenset(
     """
     documentation extensionElements auditing monitoring incoming outgoing laneSet property ioSpecification
     sequenceFlow association textAnnotation group dataObject dataObjectReference dataStoreReference
@@ -66,7 +66,7 @@ def _scope(element: Element) -> Scope:
             flows.append(_flow(child))
         elif child.local == "association":
             associations.append(_association(child))
-        elif child.local not in _NOT_NODES:
+        elif child.local not in NOT_NODES:
             nodes.append(_node(child, NodeKind.UNKNOWN))
     return Scope(tuple(nodes), tuple(flows), tuple(associations))
 
