@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from tests.simulator.decisions import Decisions
 from tests.simulator.loop import Loop
@@ -103,6 +104,8 @@ class EngineModel:
         self.timeout_losses: tuple[tuple[str, float, float], ...] = ()
         self.choose: Callable[[str], Callable[[Job], None] | None] = lambda kind: None
         self.published: set[tuple[str, str]] = set()  # correlation key and message id
+        self.owner_of: Callable[[int], UUID | None] = lambda job_key: None  # whose step a verdict is, by its frame
+        self.has_foreign_verdict = False  # a job was completed with the verdict of another instance's
         self._records: list[Record] = []
         self._highest = 0
 
@@ -142,6 +145,8 @@ class EngineModel:
     def _complete(self, job_key: int, variables: Mapping[str, object]) -> None:
         job = self._answerable(job_key)
         process, carried = self.state.instances[job.instance]
+        owner = self.owner_of(job_key)
+        self.has_foreign_verdict |= owner is not None and str(owner) != str(carried["vw_instance_uid"])
         if variables:
             self.state.instances[job.instance] = (process, {**carried, **variables})
         del self.state.jobs[job_key]

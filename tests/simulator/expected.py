@@ -5,6 +5,7 @@ A finding that the simulator does not make any more fails the test, so that a fi
 
 from dataclasses import dataclass
 
+from tests.simulator.faults import ALL
 from tests.simulator.runner import Outcome
 
 
@@ -17,17 +18,20 @@ class Expected:
     needs: frozenset[str]  # classes of faults, one of which a schedule must have
     faults: frozenset[str]  # the classes with which it is looked for
     seed: int  # where it was found last
+    is_by_verdict: bool = False  # only where a job got the verdict of another instance's job
 
     def explains(self, outcome: Outcome, name: str) -> bool:
         """Whether a violation may be this bug."""
+        if self.is_by_verdict and not outcome.has_foreign_verdict:
+            return False
         return bool(outcome.classes & self.needs) and any(
             name == known or (known.endswith("*") and name.startswith(known[:-1])) for known in self.names
         )
 
 
-def _expect(sentence: str, names: str, needs: str, faults: str, *, seed: int) -> Expected:
+def _expect(sentence: str, names: str, needs: str, faults: str, *, seed: int, is_by_verdict: bool = False) -> Expected:
     split = [frozenset(part.strip() for part in text.split(",")) for text in (names, needs, faults)]
-    return Expected(sentence, split[0], split[1], split[2], seed)
+    return Expected(sentence, split[0], split[1], split[2], seed, is_by_verdict)
 
 
 _RECORDS = "records lost, commands lost, restored, keys reused"
@@ -48,6 +52,15 @@ EXPECTED = {
         "keys reused",
         "freeze, restored, keys reused",
         seed=86,
+    ),
+    "verdict for another job stops both cases": _expect(
+        "the same, and the payload that came with the verdict is not the instance's own: its next job is an incident,"
+        " and the case whose verdict it was stands still; both are named",
+        "stuck, instance left",
+        "keys reused",
+        ", ".join(ALL),
+        seed=263638,
+        is_by_verdict=True,
     ),
 }
 

@@ -23,6 +23,7 @@ class Outcome:
     steps: int
     seconds: float  # of virtual time
     classes: frozenset[str]  # of faults it might have
+    has_foreign_verdict: bool  # a job got the verdict of another instance's job
 
     @property
     def names(self) -> frozenset[str]:
@@ -47,6 +48,7 @@ def play(seed: int, options: Options) -> Outcome:
             world.loop.steps,
             world.loop.now,
             world.plan.classes,
+            world.engine.has_foreign_verdict,
         )
     finally:
         del world

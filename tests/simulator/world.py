@@ -63,6 +63,7 @@ class World:
         self.engine = EngineModel(self.loop, self.decisions, told=self.tell)
         self.engine.timeout_losses = self.plan.timeout
         self.engine.choose = self._choose
+        self.engine.owner_of = self._owner_of
         self.outside = Outside(pause=self._pause, fails=self._fails)
         self.boots: dict[int, Boot] = {}
         self.boot_counts: dict[int, int] = {}
@@ -88,6 +89,10 @@ class World:
     def uuid(self) -> UUID:
         """A uuid by the seed."""
         return UUID(int=self._uuids.getrandbits(128), version=4)
+
+    def _owner_of(self, job_key: int) -> UUID | None:
+        frame = self.store.tables["job_frame"].get(("sim", job_key))
+        return None if frame is None else frame["instance_uid"]
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

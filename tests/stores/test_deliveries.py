@@ -118,6 +118,52 @@ async def test_a_key_that_is_another_jobs_without_a_payload_to_vouch_for_it_is_n
             assert message.endswith(f"frame {job.key})")
 
 
+class SweptFrames(Frames):
+    """Frames of which another worker's sweep takes one in the moment before it is displaced."""
+
+    is_swept = False
+
+    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
+        if not self.is_swept:
+            self.is_swept = True
+            sweep = "UPDATE verbworker.job_frame SET epoch = epoch + 1 WHERE job_key = $1"
+            await self._database.execute(sweep, frame.job_key)
+        return await super().displace(frame, delivery)
+
+
+@pytest.mark.req("X-07")
+async def test_a_frame_that_moves_while_it_is_displaced_is_looked_at_again(dsn: str) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry(), frames_type=SweptFrames) as worker:
+        old = await worker.begun()
+        await worker.crash(old, Point.PUSHED)
+        again = await worker.deliver()
+        await worker.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+
+        assert (calls.count, worker.engine.failures) == (1, [])
+        assert worker.known(old).state is JobState.COMPLETED
+
+
+class OutpacedFrames(Frames):
+    """Frames that another delivery of the same job displaces first."""
+
+    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
+        await super().displace(frame, delivery)
+        return await super().displace(frame, delivery)
+
+
+@pytest.mark.req("X-07")
+async def test_two_deliveries_that_displace_one_frame_make_no_incident(dsn: str) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry(), frames_type=OutpacedFrames) as worker:
+        old = await worker.begun()
+        await worker.crash(old, Point.PUSHED)
+        again = await worker.deliver()
+        await worker.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+
+        assert (calls.count, worker.engine.failures) == (1, [])
+
+
 # ---- our own -------------------------------------------------------------------------------------------------------
 
 

@@ -305,17 +305,18 @@ class Frames:
         seen = json.dumps(delivery, default=str)
         await self._database.execute(query("frames", "quarantine"), self.engine_id, job_key, seen)
 
-    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
-        """Archive a frame whose key the engine gave to another job; False when the delivery is not proven genuine.
-
-        A broker that lost its last records reuses keys, and so does a recreated one. A delivery is genuine when its
-        payload is one of its instance's own.
-        """
-        if frame.archived or delivery.instance_uid is None:
+    async def is_genuine(self, delivery: Delivery) -> bool:
+        """Return whether the payload of a delivery is one of its instance's own."""
+        if delivery.instance_uid is None:
             return False
         async with self._database.acquire() as connection:
-            if not await is_known_in(connection, delivery.instance_uid, delivery.input_hash):
-                return False
+            return await is_known_in(connection, delivery.instance_uid, delivery.input_hash)
+
+    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
+        """Archive a frame whose key the engine gave to another job; return False if the frame changed meanwhile.
+
+        A broker that lost its last records reuses keys, and so does a recreated one.
+        """
         epoch = frame.epoch
         if frame.state is FrameState.COMPLETED:
             await self.acknowledge_in(self._database, {frame.job_key: "displaced"})

@@ -268,8 +268,9 @@ class Redelivery:
                 if step is FrameStep.CONTINUE:
                     await self._frames.note(job.key, step.value, epoch=frame.epoch)
                     return await self._frames.resume(job.key)
-                is_displaced = step is FrameStep.QUARANTINE and await self._displace(frame, delivery, reserved)
-                if step is not FrameStep.CLAIM_AGAIN and not is_displaced:
+                if step is FrameStep.QUARANTINE and await self._is_reused(frame, delivery):
+                    await self._displace(frame, delivery, reserved)
+                elif step is not FrameStep.CLAIM_AGAIN:
                     await self._follow(step, frame, delivery, reserved)
                     return None
             claim = await self._frames.push(delivery)
@@ -322,14 +323,20 @@ class Redelivery:
             message = _message(delivery, incident.kind, code, text)
             await self._returns.report(delivery.job, epoch, retries=0, delay=0.0, message=message)
 
-    async def _displace(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> bool:
-        """Displace the frame of a job key that the engine reused; the next push claims the new job."""
+    async def _is_reused(self, frame: Frame, delivery: Delivery) -> bool:
+        """Return whether the engine gave the key of an old job to this one, whose payload is its own."""
         is_another = not is_same_job(frame, delivery.job, delivery.instance_uid)
-        if not is_another or not await self._frames.displace(frame, delivery):
-            return False
-        await self._keep_conflict(delivery, reserved)
-        _log.warning("the engine gave a job key out again", extra={"job_key": frame.job_key, "verb": delivery.job.type})
-        return True
+        return is_another and not frame.archived and await self._frames.is_genuine(delivery)
+
+    async def _displace(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> None:
+        """Displace the frame of a reused job key; the next push claims the new job.
+
+        A frame that changed meanwhile is looked at again: the sweep took it, or another delivery displaced it first.
+        """
+        if await self._frames.displace(frame, delivery):
+            await self._keep_conflict(delivery, reserved)
+            what = {"job_key": frame.job_key, "verb": delivery.job.type}
+            _log.warning("the engine gave a job key out again", extra=what)
 
     async def _keep_conflict(self, delivery: Delivery, reserved: JobVariables) -> None:
         hidden = ("variables", "headers", "lease_token")
