@@ -361,7 +361,7 @@ def test_what_came_from_outside_breaks_no_line_and_steers_no_terminal(clinic: Cl
 
     header, row = said.out.splitlines()
     assert header.split("\t")[:3] == ["token_id", "entry_id", "gate"]
-    assert row.split("\t")[2] == "[red]re [31mview now "
+    assert row.split("\t")[2] == "[red]re\\x1b[31mview now "
 
 
 @pytest.fixture

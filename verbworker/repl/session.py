@@ -89,7 +89,7 @@ class ReplSession:
         except Refused as error:
             return _complaint(str(error), REFUSED)
         except StoreUnavailable as error:
-            return _complaint(f"{AWAY}: {error}; check the runbook before repeating anything", COULD_NOT_RUN)
+            return _complaint(f"{AWAY}; check the runbook before repeating anything: {error}", COULD_NOT_RUN)
         except VerbworkerError as error:
             return _complaint(f"failed: {error}", COULD_NOT_RUN)
         except Exception as error:
