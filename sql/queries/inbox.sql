@@ -20,6 +20,8 @@ WHERE tenant_id = $1 AND message_id = $2;
 -- name: claim
 -- What is due, claimed so that no other messenger delivers it at the same time. Of one name and key only the oldest:
 -- the engine hands messages out in the order it got them, and so do we.
+-- A name that this process does not know, and a deployed process waits for, is left to the workers of that process until
+-- its time is over: one database may serve several applications, and several versions of one.
 UPDATE verbworker.inbox_message AS message
 SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
 WHERE (message.tenant_id, message.message_id) IN (
@@ -34,6 +36,13 @@ WHERE (message.tenant_id, message.message_id) IN (
         AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
         AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
     ))
+    AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
+      OR NOT EXISTS (
+        SELECT 1
+        FROM verbworker.process_deployment AS deployment
+        WHERE deployment.engine_id = $1
+          AND jsonb_path_exists(deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name))
+      ))
   ORDER BY due.next_at
   LIMIT $3
   FOR UPDATE SKIP LOCKED

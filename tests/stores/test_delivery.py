@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.mail import KEY, TENANT, InboxSetup, make_message, open_inbox
+from tests.support.mail import KEY, TENANT, InboxSetup, deploy_wait, make_message, make_registry, open_inbox
 from verbworker.engine.protocol import Signal, Variables
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.runbook.event import Kind
@@ -93,6 +93,30 @@ async def test_a_name_that_no_verb_takes_is_a_dead_letter_at_once(setup: InboxSe
     await setup.message_delivery.drain()
 
     assert (await setup.letter()).code == "unknown_name"
+
+
+async def test_a_message_for_another_application_is_left_to_its_workers(setup: InboxSetup, dsn: str) -> None:
+    await deploy_wait(setup.database)
+    await setup.case()
+    async with open_inbox(dsn, make_registry(message="order-paid")) as other:
+        await setup.put()
+        await other.message_delivery.drain()
+        await other.message_delivery.drain()
+        left = await setup.state(), await setup.letters.list(TENANT)
+    await setup.message_delivery.drain()
+
+    assert left == ("received", [])
+    assert await setup.state() == "published"
+
+
+async def test_a_message_for_an_application_that_is_away_becomes_a_dead_letter_in_time(dsn: str) -> None:
+    async with open_inbox(dsn, make_registry(message="order-paid")) as other:
+        await deploy_wait(other.database)
+        await other.put()
+        await other.hurry(over=True)
+        await other.message_delivery.drain()
+
+        assert (await other.letter()).code == "expired"
 
 
 async def test_a_verb_that_does_not_take_the_message_is_no_addressee(setup: InboxSetup) -> None:

@@ -625,7 +625,7 @@ async def test_messages_are_heard_as_the_inbox_tells_them(setup: GateSetup) -> N
             payload={"n": number},
         )
         await inbox.receive(message, sent_by="tests", ttl=timedelta(hours=1))
-        (claimed,) = await inbox.claim(1, claim_for=timedelta(seconds=30))
+        (claimed,) = await inbox.claim(1, names=("papers",), claim_for=timedelta(seconds=30))
         await inbox.aim(claimed, gate.instance_uid)
         await inbox.record_send(claimed)
         async with setup.database.transaction() as connection:

@@ -65,7 +65,7 @@ async def test_a_message_that_was_read_is_never_taken_in_again(setup: InboxSetup
 
 async def test_a_claimed_message_is_nobody_elses(setup: InboxSetup) -> None:
     await setup.put()
-    mine, theirs = await setup.claim(), await setup.beside().claim(16, claim_for=MINUTE)
+    mine, theirs = await setup.claim(), await setup.beside().claim(16, names=(DOCS,), claim_for=MINUTE)
 
     assert ([one.message_id for one in mine], theirs) == (["m-1"], [])
 
@@ -74,7 +74,7 @@ async def test_whoever_dies_with_a_message_loses_it(setup: InboxSetup) -> None:
     await setup.put()
     await setup.claim()
     await setup.hurry()
-    (again,) = await setup.beside().claim(16, claim_for=MINUTE)
+    (again,) = await setup.beside().claim(16, names=(DOCS,), claim_for=MINUTE)
 
     assert (again.message_id, again.attempts) == ("m-1", 2)
 
@@ -84,7 +84,7 @@ async def test_who_lost_a_claim_writes_nothing_more(setup: InboxSetup) -> None:
     await setup.put()
     (lost,) = await setup.claim()
     await setup.hurry()
-    await setup.beside().claim(16, claim_for=MINUTE)
+    await setup.beside().claim(16, names=(DOCS,), claim_for=MINUTE)
 
     assert not await setup.inbox.aim(lost, case.instance_uid)
     assert not await setup.inbox.record_send(lost)
@@ -93,7 +93,7 @@ async def test_who_lost_a_claim_writes_nothing_more(setup: InboxSetup) -> None:
 async def test_many_workers_share_the_messages_and_none_is_taken_twice(setup: InboxSetup) -> None:
     for number in range(40):
         await setup.put(make_message(message_id=f"m-{number}", correlation_key=f"case-{number}"))
-    taken = await asyncio.gather(*(setup.beside().claim(16, claim_for=MINUTE) for _ in range(6)))
+    taken = await asyncio.gather(*(setup.beside().claim(16, names=(DOCS,), claim_for=MINUTE) for _ in range(6)))
     ids = [one.message_id for some in taken for one in some]
 
     assert sorted(ids) == sorted(f"m-{number}" for number in range(40))

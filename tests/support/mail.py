@@ -1,5 +1,6 @@
 """Messages and the cases they are for: builders, and an inbox on a real database."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -59,6 +60,13 @@ VALUES ($1, 1, 'kyc', 1, 'kyc.open-case', 'kyc.bpmn', sha256($2), sha256($2), $2
 async def deploy_model(dsn: str, engine_id: str, message: str = DOCS) -> None:
     """Record that a process is deployed which takes the message."""
     await execute(dsn, _DEPLOY, engine_id, MODEL.replace(DOCS, message).encode())
+
+
+async def deploy_wait(database: Database, message: str = DOCS) -> None:
+    """Record that a process is deployed which waits for the message."""
+    await database.execute(_DEPLOY, ENGINE, MODEL.encode())
+    waits = {"wait": {"kind": "external_signal", "name": "Wait", "message": message}}
+    await database.execute("UPDATE verbworker.process_deployment SET waits = $1::jsonb", json.dumps(waits))
 
 
 def make_registry(*, message: str = DOCS, process: str = "kyc") -> Registry:
@@ -141,7 +149,7 @@ class InboxSetup:
 
     async def claim(self) -> list[ClaimedMessage]:
         """Claim what is due, as the delivery service does."""
-        return await self.inbox.claim(16, claim_for=MINUTE)
+        return await self.inbox.claim(16, names=(DOCS,), claim_for=MINUTE)
 
     async def letter(self) -> DeadLetter:
         """The one letter that waits for a person."""

@@ -157,7 +157,9 @@ async def receive_message(driver: Driver) -> None:
 @operation
 async def claim_message(driver: Driver) -> None:
     boot, pause = driver.boot(), driver.pause()
-    claimed, _ = await driver.both(lambda stores: in_order(stores.inboxes[boot].claim(9, claim_for=pause)))
+    claimed, _ = await driver.both(
+        lambda stores: in_order(stores.inboxes[boot].claim(9, names=("paper",), claim_for=pause))
+    )
     driver.claimed += [(boot, one) for one in claimed]
     await driver.both(lambda stores: stores.inboxes[boot].strand())
     await driver.both(lambda stores: stores.inboxes[boot].backlog())

@@ -64,7 +64,10 @@ def _is_first(s: Session, due: Values) -> bool:
 
 
 @statement("inbox", "claim")
-async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
+async def claim(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str]
+) -> list[Values]:
+    # Whatever the names: no deployment is recorded here, so that no message is another application's.
     now = s.now
     due = [
         row

@@ -1,6 +1,6 @@
 """The inbox: messages from outside, stored before their sender gets an answer and kept until a case has read them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -109,9 +109,14 @@ class Inbox:
             )
         return Receipt(is_new=False, state=row["state"])
 
-    async def claim(self, limit: int, *, claim_for: timedelta) -> list[ClaimedMessage]:
-        """Claim due messages. The claim of a process that dies expires after the timeout."""
-        rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for)
+    async def claim(self, limit: int, *, names: Collection[str], claim_for: timedelta) -> list[ClaimedMessage]:
+        """Claim due messages of these names, and those that no deployed process waits for or whose time is over.
+
+        The claim of a process that dies expires after the timeout.
+        """
+        rows = await self._database.fetch(
+            query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for, list(names)
+        )
         return [ClaimedMessage(**row) for row in rows]
 
     async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> ClaimedMessage | None:

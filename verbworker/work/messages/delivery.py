@@ -35,6 +35,11 @@ class AddresseeLookup:
         self._registry = registry
         self._inbox = inbox
 
+    @property
+    def names(self) -> set[str]:
+        """Return the names that a verb of this process accepts."""
+        return {name for workflow in self._registry.workflows.values() for name in workflow.messages}
+
     async def find(self, claimed: ClaimedMessage, *, is_last_look: bool) -> Addressee | Undeliverable | None:
         """Return the addressee of a message; None while its case may still come, unless this is the last look."""
         declared = {
@@ -42,6 +47,8 @@ class AddresseeLookup:
             for workflow in self._registry.workflows.values()
             if claimed.message_name in workflow.messages
         }
+        if not declared and claimed.is_over:
+            return _EXPIRED
         if not declared:
             return Undeliverable(UndeliverableCode.UNKNOWN_NAME, f"no verb takes a message {claimed.message_name!a}")
         candidates = await self._inbox.candidates(claimed, declared)
@@ -84,7 +91,7 @@ class MessageDelivery:
 
     async def drain(self) -> int:
         """Try once to deliver each due message; return how many there were."""
-        due = await self._inbox.claim(_CONCURRENT_CALLS, claim_for=_CLAIMED_FOR)
+        due = await self._inbox.claim(_CONCURRENT_CALLS, names=self._addressing.names, claim_for=_CLAIMED_FOR)
         await self.service.for_each(due, _CONCURRENT_CALLS, self._deliver)
         return len(due)
 
