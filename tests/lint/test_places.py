@@ -167,6 +167,15 @@ def test_what_people_read_is_never_evaluated(text: str) -> None:
     assert "HB301" not in {finding.code for finding in inspect(model(parts[text])).findings}
 
 
+def test_of_foreign_attributes_only_those_with_an_expression_are_found() -> None:
+    attributes = f'a:note="{READ[1:]}" a:when="{READ}" a:name="{READ}"'
+    content = model(f'<task id="t" xmlns:a="urn:a" {attributes}/>')
+
+    for code in ("HB122", "HB301"):
+        (found,) = [finding for finding in inspect(content).findings if finding.code == code]
+        assert content.index(b"a:when") < found.column < content.index(b"a:name")
+
+
 def _places_of(local: str, shape: ZeebeShape) -> list[str]:
     """One element of the extension in the right place, once for each of its attributes, which reads the payload."""
     element = [f'<zeebe:{local} {attribute}="{READ}"/>' for attribute in shape.attributes]

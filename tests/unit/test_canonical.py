@@ -28,6 +28,8 @@ def refusal(content: bytes, *, limit: int = LIMIT, exact: bool = False) -> Perma
         ({"s": 'one, 1.0, "2e5"', "t": "\\", "n": 2.5}, b'{"n":2.5,"s":"one, 1.0, \\"2e5\\"","t":"\\\\"}'),
         ({"\uffff": 1, "\U0001f600": 2}, b'{"\xf0\x9f\x98\x80":2,"\xef\xbf\xbf":1}'),
         ({"\uffff": "\U0001f600", "a": 1}, b'{"a":1,"\xef\xbf\xbf":"\xf0\x9f\x98\x80"}'),
+        (({"\uffff": 1, "\U0001f600": (2, [3])},), b'[{"\xf0\x9f\x98\x80":[2,[3]],"\xef\xbf\xbf":1}]'),
+        ('\U0001f600":', b'"\xf0\x9f\x98\x80\\":"'),
         (0.1, b"0.1"),
         ("a", b'"a"'),
     ],
@@ -152,6 +154,28 @@ def test_size_is_refused_before_anything_is_parsed() -> None:
 
     assert failure.code == "PayloadTooLarge"
     assert "11 bytes and its budget is 10" in str(failure)
+
+
+@pytest.mark.parametrize("content", [b"[1,2,3]", b'["a,b,c,d",2,3]', b"[1, 2, {}]"])
+def test_as_many_values_as_allowed_are_read(content: bytes) -> None:
+    assert len(parse(content, limit=LIMIT, max_values=3)) == 3
+
+
+@pytest.mark.parametrize("content", [b"[1,2,3,4]", b'{"a":[1,2],"b":[3,4]}', b"[,,,"])
+def test_more_values_than_allowed_are_refused_before_anything_is_parsed(content: bytes) -> None:
+    with pytest.raises(PermanentContract, match="the JSON holds more than 3 values") as caught:
+        parse(content, limit=LIMIT, max_values=3)
+
+    assert caught.value.code == "TooManyValues"
+
+
+def test_exponents_as_older_versions_of_orjson_write_them_are_respelled_too() -> None:
+    # orjson 3.10 writes 1e16 and 1.5e22; this version writes e+16 and e+22.
+    text = b'[1e16,-1.25e20,1e21,-1.5e22,"1e22",2.5e-5,1e-7]'
+
+    assert module._respell_floats(text) == (
+        b'[10000000000000000,-125000000000000000000,1e+21,-1.5e+22,"1e22",0.000025,1e-7]'
+    )
 
 
 def test_a_refusal_never_repeats_a_value() -> None:

@@ -49,6 +49,24 @@ def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_a_way(
         (document(process(END)), "odd.bpmn: case has no start event"),
         (document(process(BEGIN, '<startEvent id="too"/>', END)), "'too' is one start event too many"),
         (
+            document(process('<startEvent id="daily"><timerEventDefinition/></startEvent>', END)),
+            "'daily' is started by a timer, which the embedded engine does not run; start it from a scheduler",
+        ),
+        (
+            document(
+                process(BEGIN, '<startEvent id="odd"><signalEventDefinition signalRef="s"/></startEvent>', END),
+            ),
+            "'odd' is a signal, which the embedded engine does not run; use a message with a key",
+        ),
+        (
+            between(
+                '<subProcess id="odd"><startEvent id="in"><messageEventDefinition messageRef="m"/></startEvent>'
+                "</subProcess>",
+                '<message id="m" name="m.x"/>',
+            ),
+            "'in' is started by a message inside a subprocess",
+        ),
+        (
             document(process(BEGIN, END, flow("begin", "nowhere"))),
             "the flow 'begin_nowhere' leads nowhere in its scope",
         ),
@@ -57,6 +75,14 @@ def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_a_way(
             "is a timer without a time",
         ),
         (between('<receiveTask id="odd" messageRef="unknown"/>'), "waits for a message without a key"),
+        (
+            between(
+                '<receiveTask id="odd" messageRef="m"/>',
+                '<message id="m" name="m.x"><extensionElements><zeebe:subscription correlationKey="=&quot;all&quot;"/>'
+                "</extensionElements></message>",
+            ),
+            "'odd' has the constant =\"all\", which the embedded engine does not run",
+        ),
         (
             between(
                 '<boundaryEvent id="edge" attachedToRef="odd"><errorEventDefinition errorRef="e"/></boundaryEvent>'

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import sys
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import asyncpg
 import pytest
 
 from verbworker.contract.text import require_text
-from verbworker.errors import InvocationInvalid, StoreError
+from verbworker.errors import InvocationInvalid, PermanentContract, StoreError
 from verbworker.job.error_place import RaisedError, locate_error
 
 SECRET = "iban DE89 3704"
@@ -90,6 +91,29 @@ def test_the_member_of_a_group_is_named() -> None:
 
 def test_an_error_without_a_line_of_the_author_has_no_place() -> None:
     assert locate_error(KeyError(SECRET)) == RaisedError("KeyError")
+
+
+def test_a_failure_about_a_function_has_the_place_of_that_function_although_it_never_ran() -> None:
+    @wraps(look_up)
+    def guarded() -> object:
+        return look_up()
+
+    first = look_up.__code__.co_firstlineno
+    expected = RaisedError("PermanentContract", "tests/unit/test_error_place.py", first, "look_up")
+
+    assert locate_error(PermanentContract(SECRET, function=look_up)) == expected
+    assert locate_error(PermanentContract(SECRET, function=guarded)) == expected
+
+
+def test_a_failure_about_something_without_python_code_has_no_place() -> None:
+    assert locate_error(PermanentContract(SECRET, function=len)) == RaisedError("PermanentContract")
+
+
+def test_a_failure_that_the_author_raised_has_the_place_of_the_raise() -> None:
+    def refuse() -> None:
+        raise PermanentContract(SECRET, function=look_up)
+
+    assert (locate_error(raised(refuse)).function or "").endswith("refuse")
 
 
 def test_an_installed_application_is_its_authors_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

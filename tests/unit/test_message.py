@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.mail import make_message
 from verbworker.contract.message import (
+    MAX_PROBLEMS,
     Addressee,
     Candidate,
     Message,
@@ -77,6 +78,14 @@ def test_field_names_are_exact_and_a_near_miss_is_told(name: str, meant: str) ->
     error = refused({**fields, name: "x"})
 
     assert error.fields == {meant: "is missing", name: f"is not a field of a message; did you mean {meant}?"}
+
+
+def test_of_many_unknown_fields_the_first_are_told_shortened_and_the_others_counted() -> None:
+    names = [f"{number:02}{'x' * 100}" for number in range(MAX_PROBLEMS + 3)]
+    error = refused({**NEEDED, **dict.fromkeys(names, 1)})
+
+    assert error.fields == {name[:60]: "is no field of a message" for name in names[:MAX_PROBLEMS]}
+    assert str(error).endswith("is no field of a message and 3 more")
 
 
 @pytest.mark.parametrize(

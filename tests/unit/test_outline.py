@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.bpmn import document, process
 from tests.support.models import line
 from verbs import registry
 from verbworker.contract.registry import Registry
@@ -18,6 +19,29 @@ def test_an_outline_has_the_processes_and_the_verbs_they_call() -> None:
 
     assert found.processes == ("parcel",)
     assert [use.verb for use in verbs_in(found.uses)] == ["parcel.weigh", "parcel.send"]
+
+
+def job(name: str, job_type: str, *more: str) -> str:
+    held = f'<zeebe:taskDefinition type="{job_type}"/>{"".join(more)}'
+    return f'<serviceTask id="{name}"><extensionElements>{held}</extensionElements></serviceTask>'
+
+
+def test_a_job_without_a_literal_type_uses_no_verb() -> None:
+    content = document(process(job("a", "=kind"), '<sendTask id="b"/>', job("c", "parcel.send")))
+
+    assert [(use.element_id, use.verb) for use in outline(Resource("x.bpmn", content)).uses] == [("c", "parcel.send")]
+
+
+def test_a_use_has_the_steps_of_its_mapping_without_those_of_others() -> None:
+    steps = (
+        '<ameide:input source="state.a" target="request.b"/>'
+        '<other:input xmlns:other="urn:other" source="x" target="y"/>'
+        '<zeebe:output source="=x" target="y"/><ameide:output source="result.c"/>'
+    )
+    content = document(process(job("a", "parcel.send", f"<ameide:ioMapping>{steps}</ameide:ioMapping>")))
+
+    (use,) = outline(Resource("x.bpmn", content)).uses
+    assert use.mapping == (("input", "state.a", "request.b"), ("output", "result.c", ""))
 
 
 def test_a_file_that_is_no_model_has_no_outline() -> None:

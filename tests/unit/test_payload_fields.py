@@ -1,5 +1,6 @@
 """What can be known of a case's data from its contract and the models of its verbs, and what cannot."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 
 from tests.support.drawing import Drawing
 from tests.support.models import line
-from verbworker.contract.model_fields import find_missing_fields
+from verbworker.contract.model_fields import find_missing_fields, find_unknown_step
 from verbworker.engine.protocol import Resource
 from verbworker.model.outline import outline
 
@@ -74,6 +75,56 @@ def test_a_field_is_missing_only_if_nothing_can_provide_it(
     assert find_missing_fields(model, given) == missing
 
 
+class Address(BaseModel):
+    street: str = Field(serialization_alias="streetName")
+    next: "Address | None" = None
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    claim: str
+
+
+class Client(BaseModel):
+    name: str
+    address: Address
+    papers: dict[str, Plain] = {}
+    other: Plain | Aliased | None = None
+    open: Open | None = None
+    opened: Open = Open(claim="")
+
+
+class Unwritable(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    call: Callable[[], int] = int
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "unknown"),
+    [
+        (Plain, "policy", None),
+        (Plain, "polcy", ("polcy", ["claim", "policy", "note"])),
+        (Aliased, "policyNumber", None),
+        (Aliased, "policy", ("policy", ["policyNumber"])),
+        (Client, "address.streetName", None),
+        (Client, "address.street", ("street", ["streetName", "next"])),
+        (Client, "address.next.anything", None),  # it may be null or another address
+        (Client, "adress.streetName", ("adress", ["name", "address", "papers", "other", "open", "opened"])),
+        (Client, "papers.any.thing", None),
+        (Client, "other.anything", None),
+        (Client, "opened.anything", None),
+        (Client, "name.anything", None),
+        (Open, "anything", None),
+        (Listed, "anything", None),
+        (Unwritable, "anything", None),
+    ],
+)
+def test_a_step_is_unknown_only_if_the_model_cannot_have_it(
+    model: type[BaseModel], field: str, unknown: tuple[str, list[str]] | None
+) -> None:
+    assert find_unknown_step(model, field) == unknown
+
+
 def test_of_a_line_only_the_first_verb_sees_what_a_case_starts_with() -> None:
     found = outline(Resource("line.bpmn", line("parcel", ["parcel.weigh", "parcel.send"])))
 
@@ -96,3 +147,13 @@ def test_first_verbs_are_those_of_every_branch_also_inside_a_subprocess() -> Non
     found = outline(Resource("drawn.bpmn", drawing.xml()))
 
     assert {use.element_id for use in found.uses if use.is_first} == {"inner", "beside"}
+
+
+def test_a_verb_behind_ways_that_meet_again_is_first_once_and_a_loop_ends_the_search() -> None:
+    drawing = Drawing().start().gateway("exclusive", "split", "meet").plain("left").plain("right").task("work").end()
+    drawing.flow("begin", "split", "left", "meet").flow("split", "right", "meet").flow("meet", "work", "end")
+    drawing.flow("meet", "split")
+
+    found = outline(Resource("drawn.bpmn", drawing.xml()))
+
+    assert [(use.element_id, use.is_first) for use in found.uses] == [("work", True)]

@@ -30,6 +30,18 @@ def event(kind: Kind, **detail: Any) -> Event:
         (event(Kind.RESULT, result="ok", outcome="refused"), "Completed: refused"),
         (event(Kind.RESULT, result="err", code="E7"), "Failed: E7"),
         (event(Kind.RESULT, result="err", code="E7", text="no such client"), "Failed: E7: no such client"),
+        (
+            event(Kind.RESOLVE_REQUESTED, by="rita", reason="paid", flags={"orch_paid": True, "orch_by": "ü"}),
+            'rita let it continue after it had stopped: paid (orch_paid = true, orch_by = "\\u00fc")',
+        ),
+        (
+            event(Kind.RESOLVE_REQUESTED, by="rita", reason="", flags={"orch_n": 1}),
+            "rita let it continue after it had stopped (orch_n = 1)",
+        ),
+        (
+            event(Kind.RESOLVE_REQUESTED, by="rita", reason="paid", flags={}),
+            "rita let it continue after it had stopped: paid",
+        ),
         (event(Kind.CANCELLED, running=[]), "Cancelled"),
         (
             event(Kind.CANCELLED, running=[{"verb": "kyc.ask", "idempotency_key": "k-1"}]),

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from verbworker.contract.text import describe_misfit, is_storable, require_text
+from verbworker.contract.text import describe_misfit, escape_hidden, is_storable, require_name, require_text
 from verbworker.errors import InvocationInvalid
 
 
@@ -26,6 +26,32 @@ def test_a_text_that_cannot_be_kept_is_refused(text: str, words: str) -> None:
 def test_a_text_may_be_left_empty_where_that_is_allowed() -> None:
     require_text("the reason", "", 10, empty=True)
     require_text("the reason", "fine", 10)
+    with pytest.raises(InvocationInvalid, match="the reason is empty"):
+        require_text("the reason", "", 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rita\nroot", "the name holds control characters"),
+        ("rita\u202e", "the name holds control characters"),
+        (" ", "the name is empty"),
+        ("x" * 11, "the name is longer than 10 characters"),
+        ("\ud800", "the name holds characters that cannot be kept"),
+    ],
+)
+def test_a_name_is_a_text_without_hidden_characters(text: str, words: str) -> None:
+    require_name("the name", "Zoë \u200d", 10)
+
+    with pytest.raises(InvocationInvalid, match=words):
+        require_name("the name", text, 10)
+
+
+def test_hidden_characters_are_shown_as_escapes_and_lines_only_where_there_are_some() -> None:
+    text = "a\x1b[2J\u202eb\tc\nü"
+
+    assert escape_hidden(text) == "a\\x1b[2J\\u202eb\tc\nü"
+    assert escape_hidden(text, has_lines=False) == "a\\x1b[2J\\u202eb\\tc\\nü"
 
 
 class Report(BaseModel):

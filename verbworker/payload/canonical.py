@@ -195,13 +195,11 @@ def _write_exponent(match: re.Match[bytes]) -> bytes:
 
 
 def _sort_keys(value: Any) -> Any:
-    """Return a value whose keys are in the RFC's order, that of their UTF-16 code units."""
+    """Return a container whose keys are in the RFC's order, that of their UTF-16 code units."""
     if type(value) is dict:
         keys = sorted(value, key=_utf16)
         return {key: _sort_keys(value[key]) if type(value[key]) in _CONTAINERS else value[key] for key in keys}
-    if type(value) is list or type(value) is tuple:
-        return [_sort_keys(part) if type(part) in _CONTAINERS else part for part in value]
-    return value
+    return [_sort_keys(part) if type(part) in _CONTAINERS else part for part in value]
 
 
 def _utf16(key: str) -> bytes:

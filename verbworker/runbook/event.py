@@ -233,6 +233,7 @@ def describe(event: Event) -> str:
         sentence = sentence.replace("{verb}", "{element}")  # a gateway or an event stops without a verb
     if not event.detail.get("reason"):
         sentence = sentence.removesuffix(": {reason}")  # erased
+    given = defaultdict(lambda: None, event.detail)
     match event.kind, event.detail:
         case Kind.STEP_COMPLETED, {"outcome": "bpmn_error"}:
             sentence = "{verb} ended with {error_code}"
@@ -245,11 +246,11 @@ def describe(event: Event) -> str:
         case Kind.CANCELLED, {"running": [_, *_] as steps}:
             return f"Cancelled while steps ran; their outcome is unknown: {'; '.join(map(_name_step, steps))}"
         case Kind.RESOLVE_REQUESTED, {"flags": dict(flags)} if flags:
-            given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in flags.items())
-            return f"{sentence.format_map(event.detail)} ({given})"
+            set_to = ", ".join(f"{name} = {json.dumps(value)}" for name, value in flags.items())
+            return f"{sentence.format_map(given)} ({set_to})"
         case ((Kind.INCIDENT_RAISED | Kind.RESULT), {"text": str(text)}) if text:
             sentence += ": {text}"
-    return sentence.format_map(defaultdict(lambda: None, event.detail))
+    return sentence.format_map(given)
 
 
 def outcome_name(event: Event) -> str | None:

@@ -91,7 +91,7 @@ class _Run:
                 self._enter(token)
             case Phase.ACTIVE:
                 self._leave(token, variables)
-            case Phase.LEAVING:
+            case Phase.LEAVING:  # pragma: no branch  # there is no other phase
                 scopes.merge(self.state, token, variables)
                 self._listen_and_finish(token)
 
