@@ -35,6 +35,8 @@ class Guard:
     engine: Engine = "zeebe"
     faults: frozenset[str] | None = None
     also: tuple[Hole, ...] = ()
+    # How many seeds may be played until one finds it: whether a broker loses anything is chance.
+    seeds: int = 1
     # Settings of the product without which the engine would hide that the guard is gone.
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,11 +79,13 @@ def _query_without_pin(store: str, name: str) -> str:
 
 
 GUARDS: dict[str, Guard] = {
-    # Of two instances of one entry, the one that lost the pin never runs a verb.
+    # Of two instances of one entry, the one that lost the pin never runs a verb. A transactional verb compares the pin
+    # in its own commit as well, so that most effects stay single; the twins end one another, and that shows.
     "pin": Guard(
         "verbworker.work.starts.duplicate_instances",
         "InstanceIdentity.admit",
         _admit_any_instance,
+        breaks=frozenset({"doubled", "stuck", "left"}),
         also=(Hole("verbworker.stores.jobs.frames", "query", _query_without_pin),),
     ),
     # A frame whose lease is over is taken and its job handed out again, though the engine never times it out.
@@ -100,13 +104,16 @@ GUARDS: dict[str, Guard] = {
         _run_again,
         # A plain kill loses nothing, and while a broker starts nothing is handed out that it could lose.
         faults=frozenset({"starve raft"}),
+        seeds=4,
         also=(Hole("verbworker.work.jobs.step_guard", "StepGuard.check_in", _nothing),),
     ),
-    # A worker that lost its lease cannot put its answer down.
+    # A worker that lost its lease cannot put its answer down. Who takes the refusal for a yes reports what was never
+    # stored: on the embedded engine that is one more refusal, and its cases stand still.
     "fence": Guard(
         "verbworker.stores.jobs.frames",
         "_require_claim",
         _take_for_stored,
+        breaks=frozenset({"doubled", "stuck"}),
         engine="embedded",
         faults=frozenset({"stop", "network"}),
     ),
