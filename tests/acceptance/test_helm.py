@@ -21,6 +21,8 @@ from verbworker.api.settings import IngressSettings
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
 
+pytestmark = pytest.mark.timeout(1800)  # the first run builds helm, which has a limit of its own
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "verbworker"
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -55,6 +55,7 @@ class Terminal:
         self.place = self._home = place
         self._given = dict(given)
         self._running: dict[str, Child] = {}
+        self._logs: dict[str, Path] = {}
         self._sourced: set[str] = set()
         http, console, ingress = free_ports(3)
         self._ports = {"worker": http, "console": console, "ingress": ingress}
@@ -146,7 +147,7 @@ class Terminal:
     def _start(self, command: str, line: str) -> None:
         if command in self._running:
             self._running.pop(command).end(timeout=TIMEOUT)
-        log = self.place / f"{command.replace(' ', '-')}.log"
+        self._logs[command] = log = self.place / f"{command.replace(' ', '-')}.log"
         log.unlink(missing_ok=True)
         # The worker inside of dev would take the port that another worker is asked at.
         ports = {"VERBWORKER_HTTP_PORT": "0"} if command == "dev" else {}
@@ -260,9 +261,16 @@ class Terminal:
         deadline = time.monotonic() + TIMEOUT
         while not (found := look()):
             if time.monotonic() > deadline:
-                raise Typed(f"there was never {what}")
+                raise Typed(f"there was never {what}\n{self._story()}")
             time.sleep(0.2)
         return found
+
+    def _story(self) -> str:
+        """Return what the runbook tells of the newest entry, and the last lines of every server."""
+        told = [self._run("verbworker runbook list"), self._run("verbworker runbook events " + self._newest_entry())]
+        logs = [(command, self._logs[command]) for command in self._running]
+        tails = (f"--- {command}\n{log.read_text()[-4000:]}" for command, log in logs if log.exists())
+        return "\n".join((*told, *tails))
 
 
 def _postgres_tools() -> list[str]:

@@ -2,6 +2,7 @@ import com.sun.net.httpserver.HttpServer;
 import io.camunda.zeebe.process.test.api.ZeebeTestEngine;
 import io.camunda.zeebe.process.test.engine.EngineFactory;
 import io.grpc.ServerRegistry;
+import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -39,11 +40,14 @@ public final class EngineProcess {
         "/records",
         exchange -> {
           try (exchange) {
-            var lines = new StringBuilder();
-            engine.getRecordStreamSource().getRecords().forEach(record -> lines.append(record.toJson()).append('\n'));
-            var bytes = lines.toString().getBytes(StandardCharsets.UTF_8);
-            exchange.sendResponseHeaders(200, bytes.length == 0 ? -1 : bytes.length);
-            exchange.getResponseBody().write(bytes);
+            // Record by record: the whole log of a long run has no room in the memory of this process.
+            exchange.sendResponseHeaders(200, 0);
+            try (var out = new BufferedOutputStream(exchange.getResponseBody())) {
+              for (var record : engine.getRecordStreamSource().getRecords()) {
+                out.write(record.toJson().getBytes(StandardCharsets.UTF_8));
+                out.write('\n');
+              }
+            }
           }
         });
     server.createContext(
