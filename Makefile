@@ -12,14 +12,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements security lock audit sbom dist clean
 
-# The gate. Most tests wait for a server, so three wait together.
+# The gate. Most tests wait for a server, so four wait together.
 test: $(VENV)/ready
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The gate and all that tests/full.txt leaves out of it; chaos runs alone here.
 full: export VERBWORKER_FRAME_EXAMPLES ?= 300
 full: $(VENV)/ready
-	$(BIN)/pytest --full -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/chaos $(ARGS)
+	$(BIN)/pytest --full -n 4 --dist loadfile --no-loadscope-reorder --ignore tests/chaos $(ARGS)
 	$(BIN)/pytest --full tests/chaos $(ARGS)
 	@$(MAKE) --no-print-directory coverage
 
