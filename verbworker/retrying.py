@@ -179,6 +179,9 @@ DATABASE_OR_ENGINE = Retries(lambda error: is_database_away(error) or is_engine_
 DEPLOYMENT = Retries(lambda error: isinstance(error, NotFound), Pauses())
 """For a definition that its deployer is just about to record."""
 
+ENTRY_READ = Retries(SERVER_START.is_worth, Pauses(cap=1.0))
+"""For whoever waits for the end of an entry: the entry goes on after an outage, and so does the wait."""
+
 COLLISION = Retries(is_collision, WRITER)
 """For a transaction that meets others. The caller bounds the time."""
 

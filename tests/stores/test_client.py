@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import verbworker
-from tests.support.databases import value
+from tests.support.databases import unreachable_database, value
 from tests.support.embedded_service import LETTER, TENANT, VERB, Case, Steps, Workshop, workshop
 from verbworker import Client, Registry, SyncClient
 from verbworker.app.settings import Settings
@@ -147,6 +147,23 @@ async def test_what_cannot_be_started_leaves_nothing(
         await client.start(verb, args)
 
     assert (await client.entries()).entries == ()
+
+
+async def test_who_waits_for_the_end_outlasts_a_database_that_is_away(dsn: str, client: Client) -> None:
+    entry = await client.start(VERB, {"name": "one"})
+    async with unreachable_database(dsn):
+        waiting = asyncio.create_task(entry.result(timeout=600))
+        with pytest.raises(StoreUnavailable):
+            await entry.read()
+        await asyncio.sleep(0.5)
+        still_waiting = not waiting.done()
+        with pytest.raises(StoreUnavailable):
+            await entry.wait(timeout=0.1)
+    await entry.cancel("a mistake")
+
+    assert still_waiting
+    with pytest.raises(EntryFailed, match="ended as cancelled"):
+        await waiting
 
 
 async def test_what_fails_is_told_by_its_class_and_code(client: Client) -> None:

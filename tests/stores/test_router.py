@@ -18,7 +18,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
 from verbworker.engine.protocol import Start, Started
 from verbworker.errors import InvocationInvalid, RequestConflict, StoreConflict
-from verbworker.runbook.event import EntryMode, Kind, Status
+from verbworker.runbook.event import Entry, EntryMode, Kind, Status
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
@@ -253,7 +253,12 @@ async def test_a_blocking_verb_is_waited_for(database: Database, registry: Regis
 async def test_a_blocking_verb_that_takes_too_long_is_left_under_way(starts: StartSetup) -> None:
     entry = await starts.router.invoke(SETTLE, caller=asking())
 
-    assert (await await_end(starts.runbook, entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
+    async def read() -> Entry:
+        (found,) = await entries_of(starts.database, "tests")
+        return found
+
+    assert (await await_end(read, timeout=timedelta(0))) == await read()
+    assert entry.status is Status.EXECUTING
 
 
 @pytest.mark.req("ADP-02")

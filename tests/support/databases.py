@@ -53,3 +53,17 @@ async def blocked(dsn: str, count: int = 1) -> None:
             if await connection.fetchval(waiting) >= count:
                 return
             await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def unreachable_database(dsn: str) -> AsyncIterator[None]:
+    """Cut this one database off as a server that is away does: its sessions end, and it takes no new ones."""
+    database = urlsplit(dsn).path.removeprefix("/")
+    server = urlunsplit(urlsplit(dsn)._replace(path="/postgres"))
+    await execute(server, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+    try:
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1"
+        await execute(server, ended, database)
+        yield
+    finally:
+        await execute(server, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')

@@ -106,10 +106,12 @@ class EntryHandle:
             return [PositionRecord.of(element) for element in await engine.waits(carrier.instance_key)]
 
     async def wait(self, *, timeout: float | None = None) -> EntryRecord:
-        """Return the entry when it has ended, or as it is after `timeout` seconds; None waits without a limit."""
-        await self._entry()
+        """Return the entry when it has ended, or as it is after `timeout` seconds; None waits without a limit.
+
+        An outage of Postgres meanwhile does not end the wait; `StoreUnavailable` is raised if it outlasts `timeout`.
+        """
         limit = None if timeout is None else timedelta(seconds=timeout)
-        return EntryRecord.of(await await_end(self._runbook, self.entry_id, timeout=limit))
+        return EntryRecord.of(await await_end(self._entry, timeout=limit))
 
     async def result(self, *, timeout: float | None = None) -> dict[str, Any]:
         """Return the outcome of the entry as soon as it has ended.

@@ -35,6 +35,9 @@ _GONE = (
     asyncpg.InvalidAuthorizationSpecificationError,  # or a password changed
 )
 _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
+# What a server answers to a new connection while its database is closed for maintenance (ALLOW_CONNECTIONS false). From
+# a statement the same error has other reasons.
+_CLOSED = asyncpg.ObjectNotInPrerequisiteStateError
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 # On an open connection these mean that it was misused, or that a statement was cancelled.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
@@ -97,7 +100,7 @@ def _translated_refusals(dsn: str) -> Iterator[None]:
     """Translate what may happen while a connection is made."""
     try:
         yield
-    except (*_UNAVAILABLE, ValueError, OverflowError) as error:
+    except (*_UNAVAILABLE, _CLOSED, ValueError, OverflowError) as error:
         raise unreachable(dsn, error) from error
     except asyncpg.PostgresError as error:
         raise ContractInvalid(
@@ -337,6 +340,11 @@ class Database:
         try:
             with translate_errors():
                 connection = await self._pool.acquire(timeout=10)  # as long as opening one may take
+        except StoreError as error:
+            self._holders.discard(holder)
+            if isinstance(error.__cause__, _CLOSED):
+                raise StoreUnavailable(*error.args) from error.__cause__
+            raise
         except BaseException:
             self._holders.discard(holder)
             raise

@@ -56,9 +56,10 @@ def is_wrong(error: BaseException) -> bool:
         error, ValueError | OverflowError
     ):  # an address that cannot be used, a certificate that is not trusted
         return True
-    # Connections that are lost or refused, and a server that starts or stops. One without room for us needs a person.
+    # Connections that are lost or refused, a server that starts or stops, a database closed for maintenance.
+    # One without room for us needs a person.
     state = getattr(error, "sqlstate", None) or ""
-    return not isinstance(error, OSError) and state[:2] not in ("08", "57")
+    return not isinstance(error, OSError) and state[:2] not in ("08", "55", "57")
 
 
 def advice_for(error: BaseException) -> str | None:

@@ -1,30 +1,24 @@
 """Wait for the end of an entry, which any process may bring about."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from uuid import UUID
 
-from verbworker.errors import NotFound
-from verbworker.retrying import ENTRY_LOOKS
+from verbworker.retrying import ENTRY_LOOKS, ENTRY_READ
 from verbworker.runbook.event import Entry
-from verbworker.stores.cases.runbook import Runbook
 
 
-async def await_end(runbook: Runbook, entry_id: UUID, *, timeout: timedelta | None) -> Entry:
-    """Return the entry when it has ended, or in its current state after `timeout`; None waits without a limit."""
+async def await_end(read: Callable[[], Awaitable[Entry]], *, timeout: timedelta | None) -> Entry:
+    """Read an entry until it has ended, or return its state after `timeout`; None waits without a limit.
+
+    A database that is away meanwhile is waited for, too. `StoreUnavailable` is raised if it still is after `timeout`.
+    """
     looks = 0
     try:
         async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
-            while not (entry := await _entry(runbook, entry_id)).status.is_final:
+            while not (entry := await ENTRY_READ.run(read)).status.is_final:
                 looks += 1
                 await asyncio.sleep(ENTRY_LOOKS.after(looks))
             return entry
     except TimeoutError:
-        return await _entry(runbook, entry_id)
-
-
-async def _entry(runbook: Runbook, entry_id: UUID) -> Entry:
-    entry = await runbook.entry(entry_id)
-    if entry is None:
-        raise NotFound(f"there is no entry {entry_id}")
-    return entry
+        return await read()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
@@ -110,7 +111,7 @@ class Router:
                 entry_id = await self._perform(verb, asked, caller)
             span.record_entry(entry_id)
         if workflow is not None and workflow.wait == "blocking":
-            return await await_end(self._runbook, entry_id, timeout=timeout)
+            return await await_end(partial(self._entry, entry_id), timeout=timeout)
         return await self._entry(entry_id)
 
     async def _perform(self, verb: Verb, asked: Invocation, caller: Caller) -> UUID:
