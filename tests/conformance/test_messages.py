@@ -86,7 +86,10 @@ class Post:
         """Try until nothing waits to be sent; where everything stands then."""
         states = {"received"}
         while "received" in states:
-            await self.database.execute("UPDATE verbworker.inbox_message SET next_at = clock_timestamp()")
+            # Only these: one that is published is due again when its time is over, and a dead letter then.
+            await self.database.execute(
+                "UPDATE verbworker.inbox_message SET next_at = clock_timestamp() WHERE state = 'received'"
+            )
             await self.message_delivery.drain()
             rows = await self.database.fetch("SELECT DISTINCT state FROM verbworker.inbox_message")
             states = {row["state"] for row in rows}
