@@ -71,17 +71,18 @@ async def test_a_busy_broker_asks_for_less_and_still_takes_completions(
     async with zeebe(address_of(narrow, way)) as engine:
         bench = Bench(engine, unique("case"), unique("kyc.check"))
         job = await bench.running(sequence(bench.process, bench.job_type))
-        refused: set[type[object]] = set()
         for _ in range(_MOST_BURSTS):
             async with asyncio.TaskGroup() as tasks:
                 starts = [tasks.create_task(outcome(bench.start())) for _ in range(100)]
                 completed = tasks.create_task(outcome(engine.complete(job.key, {})))
-            refused = {type(start.result()) for start in starts if isinstance(start.result(), EngineError)}
-            if refused:
+            answers = {type(start.result()) for start in starts if isinstance(start.result(), EngineError)}
+            if Backpressure in answers:
                 break
-            job = await bench.take()  # the broker kept up with a client that hardly ran: again
+            # On a busy machine this client may be too slow to overload the broker, or wait too long for it: again.
+            await until_it_works(bench.start)
+            job = await bench.take()
 
-    assert refused == {Backpressure}
+    assert Backpressure in answers <= {Backpressure, EngineUnavailable}
     assert completed.result() is None
 
 
