@@ -5,6 +5,23 @@ SELECT
   current_setting('server_version') AS version,
   current_user::text AS role;
 
+-- name: own_role
+-- What our role is beyond its grants, and of which of the roles of `roles.sql` it is a member.
+SELECT
+  own.rolsuper AS is_superuser,
+  pg_has_role(own.oid, owned.relowner, 'USAGE') AS is_owner,
+  own.rolbypassrls AS passes_policies,
+  ARRAY(
+    SELECT named.rolname::text
+    FROM pg_roles AS named
+    WHERE named.rolname IN ('verbworker_worker', 'verbworker_console', 'verbworker_ingress', 'verbworker_reader')
+      AND owned.relrowsecurity AND pg_has_role(own.oid, named.oid, 'USAGE')
+    ORDER BY named.rolname
+  ) AS roles
+FROM pg_roles AS own
+JOIN pg_class AS owned ON owned.oid = 'verbworker.runbook_entry'::regclass
+WHERE own.rolname = current_user;
+
 -- name: clock
 -- The database's clock, which every lease goes by.
 SELECT clock_timestamp() AS now;
@@ -20,11 +37,12 @@ FROM unnest($1::text[]) AS name
 WHERE NOT has_schema_privilege(name, 'USAGE');
 
 -- name: missing_privileges
--- What this role must do to a table or a sequence and may not.
+-- What this role must do to a table or a sequence and may not. It may UPDATE a table if it may some columns of it.
 SELECT needed.relation, needed.privilege
 FROM unnest($1::text[], $2::text[]) AS needed (relation, privilege)
 WHERE NOT CASE needed.privilege
   WHEN 'USAGE' THEN has_sequence_privilege(needed.relation, needed.privilege)
+  WHEN 'UPDATE' THEN has_any_column_privilege(needed.relation, needed.privilege)
   ELSE has_table_privilege(needed.relation, needed.privilege)
 END
 ORDER BY needed.relation, needed.privilege;

@@ -548,41 +548,12 @@ FROM (
 
 -- name: archive
 -- Copy acknowledged frames into the archive, a bounded number at a time. They stay in the hot table until `prune`.
-WITH copied AS (
-  INSERT INTO verbworker.job_frame_archive
-  SELECT clock_timestamp(), frame.*
-  FROM verbworker.job_frame AS frame
-  WHERE frame.acked_at < clock_timestamp() - $1::interval
-    AND NOT EXISTS (
-      SELECT 1
-      FROM verbworker.job_frame_archive AS copy
-      WHERE copy.engine_id = frame.engine_id AND copy.job_key = frame.job_key AND copy.acked_at = frame.acked_at
-    )
-  LIMIT $2
-  ON CONFLICT (engine_id, job_key, acked_at) DO NOTHING
-  RETURNING 1
-)
-SELECT count(*) AS copied
-FROM copied;
+SELECT verbworker.archive_frames($1, $2) AS copied;
 
 -- name: prune
 -- Take frames out of the hot table whose copy every running `push` can see. Copying and deleting in one commit would
 -- let a push that started before it find the job in neither place and run it again.
-WITH gone AS (
-  DELETE FROM verbworker.job_frame
-  WHERE ctid = ANY (ARRAY(
-    SELECT frame.ctid
-    FROM verbworker.job_frame AS frame
-    JOIN verbworker.job_frame_archive AS copy
-      ON copy.engine_id = frame.engine_id AND copy.job_key = frame.job_key AND copy.acked_at = frame.acked_at
-    WHERE copy.archived_at < clock_timestamp() - $1::interval
-    LIMIT $2
-    FOR UPDATE OF frame SKIP LOCKED
-  ))
-  RETURNING 1
-)
-SELECT count(*) AS pruned
-FROM gone;
+SELECT verbworker.prune_frames($1, $2) AS pruned;
 
 -- name: note
 -- Keep what happened to a frame beyond the ordinary, for `frames explain`.
@@ -612,16 +583,9 @@ SELECT $1, $2, coalesce((
 -- name: displace
 -- Move a frame out of the way of a job that the engine gave its key to. Only one that is acknowledged is moved, and the
 -- archive keeps it: its step may be handed out again under another key.
-WITH moved AS (
-  DELETE FROM verbworker.job_frame
-  WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND acked_at IS NOT NULL
-  RETURNING *
-)
-INSERT INTO verbworker.job_frame_archive
-SELECT clock_timestamp(), moved.*
-FROM moved
-ON CONFLICT (engine_id, job_key, acked_at) DO NOTHING
-RETURNING job_key;
+SELECT moved.job_key
+FROM verbworker.displace_frame($1, $2, $3) AS moved (job_key)
+WHERE moved.job_key IS NOT NULL;
 
 -- name: reopen
 -- A frame for the job that has the key now, to be claimed by the next push. Its epoch goes on from the old frame's, so

@@ -62,14 +62,9 @@ RETURNING message.tenant_id, message.message_id, message.message_name, message.c
   message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: candidates
--- Every instance of the engine that a name and a key could mean, other tenants' included: the engine knows no tenants.
-SELECT instance.instance_uid, instance.tenant_id, instance.entry_id, instance.ended_at IS NOT NULL AS has_ended
-FROM unnest($3::text[], $4::text[]) AS declared (verb, key_name)
-JOIN verbworker.workflow_instance AS instance ON instance.verb = declared.verb
-  AND instance.correlation @> jsonb_build_object(declared.key_name, $2::text)
-WHERE instance.engine_id = $1 AND instance.correlation <> '{}'
-ORDER BY instance.ended_at NULLS FIRST, instance.created_at DESC
-LIMIT 20;
+-- Every instance of the engine that a name and a key could mean; of other tenants' only that there is one.
+SELECT instance_uid, tenant_id, entry_id, has_ended
+FROM verbworker.find_addressees($1, $2, $3, $4);
 
 -- name: aim
 -- Store the recipient before the message goes to the engine.

@@ -84,6 +84,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("ingress",): (*SHOP, "--insecure-no-auth"),
     ("api", "serve"): (*SHOP, "--insecure-no-auth"),
     ("db", "migrate"): (),
+    ("db", "roles"): (),
     ("db", "status"): (),
     ("db", "retention"): (),
 }

@@ -43,7 +43,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
 
     assert (told.said.code, told.of("warn", "wrong")) == (0, [])
     assert list(told.lines) == [
-        *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
+        *("database", "postgres version", "durability", "migrations", "role", "permissions", "clock"),
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
         *(
@@ -175,11 +175,11 @@ def test_a_role_with_the_rights_of_a_worker_is_well(clinic: Clinic, role: str) -
 
 def test_a_role_that_may_not_tidy_up_is_told_how_to(clinic: Clinic, role: str) -> None:
     name = "verbworker.ensure_archive_month(timestamptz)"
-    run_apart(execute(clinic.dsn, f"REVOKE EXECUTE ON FUNCTION {name} FROM {role}"))
+    run_apart(execute(clinic.dsn, f"REVOKE EXECUTE ON FUNCTION {name} FROM verbworker_worker"))
     told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role)).lines["permissions"]
 
     assert (told.verdict, name in told.found) == ("warn", True)
-    assert told.fix == f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
+    assert told.fix == f'as an administrator: verbworker db roles, then GRANT verbworker_worker TO "{role}"'
 
 
 _OLD_LETTER = """
@@ -223,13 +223,50 @@ def test_an_export_directory_that_cannot_be_written_to_is_wrong(clinic: Clinic) 
         ("USAGE ON SCHEMA verbworker_engine", "USAGE ON SCHEMA verbworker_engine"),
     ],
 )
-def test_a_right_that_is_missing_is_named_with_its_grant(clinic: Clinic, role: str, taken: str, named: str) -> None:
-    run_apart(execute(clinic.dsn, f"REVOKE {taken} FROM {role}"))
+def test_a_right_that_is_missing_is_named_with_what_grants_it(
+    clinic: Clinic, role: str, taken: str, named: str
+) -> None:
+    run_apart(execute(clinic.dsn, f"REVOKE {taken} FROM verbworker_worker"))
 
     told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role))
 
     assert (told.said.code, told.lines["permissions"].verdict) == (1, "wrong")
-    assert told.lines["permissions"].fix == f'as the owner: GRANT {named} TO "{role}"'
+    line = told.lines["permissions"]
+    assert (named in line.found, line.fix) == (
+        True,
+        f'as an administrator: verbworker db roles, then GRANT verbworker_worker TO "{role}"',
+    )
+
+
+@pytest.mark.parametrize(("made", "words"), [("SUPERUSER", "a superuser"), ("BYPASSRLS", "exempt from row level")])
+def test_a_login_that_no_right_holds_for_is_wrong_unless_it_is_meant(
+    clinic: Clinic, role: str, made: str, words: str
+) -> None:
+    run_apart(execute(clinic.dsn, f"ALTER ROLE {role} {made}"))
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role)).lines["role"]
+    meant = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role), VERBWORKER_OWNER_LOGIN="allow").lines["role"]
+
+    assert (told.verdict, words in told.found, meant.verdict) == ("wrong", True, "ok")
+    assert told.fix.startswith("as an administrator: verbworker db roles, then GRANT verbworker_worker TO ")
+
+
+def test_the_owner_of_the_tables_is_no_login_for_a_worker(clinic: Clinic, role: str) -> None:
+    run_apart(execute(clinic.dsn, f"ALTER TABLE verbworker.runbook_entry OWNER TO {role}"))
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role))
+    run_apart(execute(clinic.dsn, "ALTER TABLE verbworker.runbook_entry OWNER TO CURRENT_USER"))
+
+    assert (told.said.code, told.lines["role"].verdict) == (1, "wrong")
+    assert "is the owner of the tables: it may rewrite the record, and see all tenants" in told.lines["role"].found
+
+
+def test_a_login_with_grants_by_hand_is_told_which_role_it_should_have(clinic: Clinic) -> None:
+    name = f"byhand_{uuid4().hex[:8]}"
+    words = f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'; GRANT USAGE ON SCHEMA verbworker TO {name};"
+    run_apart(execute(clinic.dsn, words + f"GRANT SELECT ON ALL TABLES IN SCHEMA verbworker TO {name}"))
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, name)).lines["role"]
+    run_apart(execute(clinic.dsn, f"DROP OWNED BY {name}; DROP ROLE {name}"))
+
+    assert (told.verdict, f'GRANT verbworker_worker TO "{name}"' in told.fix) == ("warn", True)
 
 
 def test_a_clock_that_somebody_moved_is_seen(clinic: Clinic) -> None:

@@ -331,7 +331,7 @@ class SimulatedDatabase:
             await self._lose(lost)
 
     @asynccontextmanager
-    async def lazy_transaction(self) -> AsyncIterator["SimulatedLazyTransaction"]:
+    async def lazy_transaction(self, *, tenant: str) -> AsyncIterator["SimulatedLazyTransaction"]:
         """A connection whose transaction begins with its first statement."""
         transaction = SimulatedLazyTransaction(self, lambda: self._store.begin(self._process))
         try:

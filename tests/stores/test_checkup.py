@@ -27,8 +27,8 @@ OWNERS_ONLY = (
     "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'verbworker'::regnamespace AND prosecdef"
 )
 TABLE = re.compile(r"(verbworker(?:_engine)?)\.([a-z_]+)\b(?!\()")
-# Run by the owner, by whoever tests an application, and by the doctor itself.
-NOT_A_WORKERS = ("migrations", "testing", "checkup", "erasure")
+# Run by the owner, by whoever tests an application, by the doctor itself, and by the console.
+NOT_A_WORKERS = ("migrations", "roles", "testing", "checkup", "erasure", "console_sessions")
 
 
 def statements() -> Iterator[str]:

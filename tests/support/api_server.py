@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from tests.support.embedded_service import TENANT, Steps
+from tests.support.logins import as_role
 from tests.support.ports import LOOPBACK, free_ports
 from verbworker.api.server import serve
 from verbworker.api.settings import IngressSettings
@@ -31,7 +32,9 @@ class ApiServer:
     """A server that a test can stop and start again on the same port."""
 
     def __init__(self, dsn: str, **settings: Any) -> None:
-        self._settings = Settings.model_validate({"dsn": dsn, "engine": "embedded", "tenant": TENANT})
+        self._settings = Settings.model_validate(
+            {"dsn": as_role(dsn, "ingress"), "engine": "embedded", "tenant": TENANT}
+        )
         self._more = settings
         self.port = free_ports(1)[0]
         self.url = f"http://{LOOPBACK}:{self.port}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.logins import as_role
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.site import KEYS, TENANT
 from verbworker.app.settings import Settings
@@ -38,7 +39,9 @@ class ConsoleServer:
     """A console that a test can stop and start again on the same port, with the same secret."""
 
     def __init__(self, dsn: str, credentials_file: Path, **settings: Any) -> None:
-        self._settings = Settings.model_validate({"dsn": dsn, "engine": "embedded", "tenant": TENANT})
+        self._settings = Settings.model_validate(
+            {"dsn": as_role(dsn, "console"), "engine": "embedded", "tenant": TENANT}
+        )
         self.port = free_ports(1)[0]
         self.url = f"http://{LOOPBACK}:{self.port}"
         self._given = {"host": LOOPBACK, "port": self.port, "credentials_file": credentials_file, "secret": SECRET}

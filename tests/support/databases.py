@@ -10,6 +10,7 @@ from uuid import uuid4
 import asyncpg
 
 from tests.support.apart import run_apart
+from tests.support.logins import as_owner
 
 
 @contextmanager
@@ -25,8 +26,8 @@ def empty_database(server: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def plain(dsn: str) -> AsyncIterator[Any]:
-    """A bare connection: what a person with psql has."""
-    connection = await asyncpg.connect(dsn, timeout=10)
+    """A bare connection: what a person with psql has, as the owner where the address is of one of our logins."""
+    connection = await asyncpg.connect(as_owner(dsn), timeout=10)
     try:
         yield connection
     finally:

@@ -10,7 +10,6 @@ from tests.support.command import Said, verbworker
 from tests.support.databases import execute
 from tests.support.models import one_task
 from tests.support.shop import Shop
-from verbworker.stores.checkup import FUNCTIONS, NEEDS
 
 EMBEDDED = {"VERBWORKER_ENGINE": "embedded"}
 
@@ -146,12 +145,5 @@ def report(said: Said) -> Report:
 
 
 def grants(role: str) -> str:
-    """The statements that let a role do what a worker does, and no more."""
-    statements = []
-    for schema, tables in NEEDS.items():
-        statements.append(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
-        for table, privileges in tables.items():
-            kind = "SEQUENCE " if "USAGE" in privileges else ""
-            statements.append(f"GRANT {', '.join(privileges)} ON {kind}{schema}.{table} TO {role}")
-        statements += [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {role}" for name in FUNCTIONS.get(schema, ())]
-    return "; ".join(statements)
+    """The statement that lets a role do what a worker does, and no more."""
+    return f"GRANT verbworker_worker TO {role}"

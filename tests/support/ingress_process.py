@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.children import Child, spawn
 from tests.support.command import COMMAND, environment
+from tests.support.logins import as_role
 from tests.support.mail import DOCS, KEY, TENANT, VERB
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.shop import wait_until
@@ -166,7 +167,7 @@ def ingress_process(folder: Path, dsn: str, *options: str, **settings: str) -> I
     child = spawn(
         [COMMAND, "ingress", "--app", "mailing:registry", *options],
         log=log,
-        environment=environment(dsn, **{**given, **settings}),
+        environment=environment(as_role(dsn, "ingress"), **{**given, **settings}),
         directory=folder,
     )
     opened = IngressProcess(child, port, log)

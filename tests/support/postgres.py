@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.support import logins
 from tests.support.apart import run_apart as run_apart
 from tests.support.children import Child, close_log, fresh_directory, fresh_log, remove, spawn
 from tests.support.errors import Broken, Unavailable
@@ -232,20 +233,30 @@ class Template:
 
     def build(self) -> None:
         """Create and migrate the template."""
+        from tests.support import hands
+        from verbworker.stores.access import roles
         from verbworker.stores.migrations import migrate
 
         self._admin.execute(f'CREATE DATABASE "{self._name}"')
-        run_apart(migrate(_with_database(self._server, self._name)))
+        address = _with_database(self._server, self._name)
+        run_apart(migrate(address))
+        run_apart(roles.apply(address))
+        session = AdminSession(address)
+        session.execute(logins.CREATE)
+        session.close()
+        logins.note_owner(self._server)
+        hands.install()
 
     @contextlib.contextmanager
-    def clone(self) -> Iterator[str]:
-        """The DSN of a fresh copy, dropped afterwards."""
+    def clone(self, role: str | None = None) -> Iterator[str]:
+        """The DSN of a fresh copy, dropped afterwards: as a worker logs in, unless the run names another role."""
         self._count += 1
         name = f"{self._name}_{self._count}_{uuid.uuid4().hex[:6]}"
         # Files in memory are copied faster than the write-ahead log is written.
         self._admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY file_copy')
         try:
-            yield _with_database(self._server, name)
+            address, role = _with_database(self._server, name), role or logins.default_role()
+            yield address if role == "owner" else logins.login(address, role)
         finally:
             self._admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 

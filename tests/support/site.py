@@ -20,6 +20,7 @@ from tests.support.children import Child, spawn
 from tests.support.command import COMMAND, environment
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
+from tests.support.logins import as_role
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.shop import wait_until
 from verbworker.runbook.event import Kind, Wait
@@ -174,7 +175,7 @@ def site(folder: Path, dsn: str, *options: str, directory: Path | None = None, *
     child = spawn(
         [COMMAND, "console", *options],
         log=log,
-        environment=environment(dsn, **{**given, **settings}),
+        environment=environment(as_role(dsn, "console"), **{**given, **settings}),
         directory=directory or folder,
     )
     opened = Site(child, port, log)

@@ -23,6 +23,7 @@ from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import read_body
 from verbworker.http.rate import GuessBrake, Rates
+from verbworker.stores.access.tenancy import serve_tenant
 
 _BYTES_PER_REQUEST = 32 * 1024  # as much of a body as one request of the rate pays for; more costs more
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
@@ -97,6 +98,8 @@ def admitting_route(scope: Scope) -> type[APIRoute]:
                 admission: Admission = request.app.state.admission
                 sender, body = await admission.admit(request, scope)
                 request.state.sender, request.state.body = sender, body
+                if sender.tenant_id is not None:
+                    serve_tenant(sender.tenant_id)
                 if is_api(request):
                     _require_parameters(request, known)
                 return await handle(Request(request.scope, _replay(body, request.receive)))

@@ -21,6 +21,7 @@ from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word,
 from verbworker.contract.text import describe_misfit
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
+from verbworker.stores.access.tenancy import serve_tenant
 from verbworker.work.messages.ingress import ImmediateDelivery
 
 _log = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class MessageRoutes:
         ingress, client = self.client.resources.ingress, acting_client(self.client, sender)
         message = await ingress.read(body, tenant_id=client.tenant, sent_by=sender.name)
         if sender.tenant_id is None:
+            serve_tenant(message.tenant_id)
             client = client.act_for(tenant=message.tenant_id)
         elif message.tenant_id != sender.tenant_id:
             raise HTTPException(403, "this credential is not valid for the tenant of the message")

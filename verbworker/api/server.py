@@ -61,7 +61,9 @@ async def serve(
         return
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
-        database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
+        # Requests serve the tenant of their sender; what runs beside them, the server's own.
+        pool = Database(settings.database(), size=settings.control_connections, tenant=settings.tenant)
+        database = await stack.enter_async_context(pool)
         await durability.require_writable(database)
         await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())

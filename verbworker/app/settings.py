@@ -106,6 +106,10 @@ class Settings(BaseSettings):
         default=None, description="Postgres URI, with parameters of libpq such as sslmode and connect_timeout"
     )
     dsn_file: Path | None = Field(default=None, description="file with the Postgres URI")
+    owner_login: Literal["refuse", "allow"] = Field(
+        default="refuse",
+        description="what doctor says of a login that is the owner of the tables or a superuser",
+    )
     control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
     verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")
     engine_connections: int = Field(default=6, ge=2, description="connections for the embedded engine")

@@ -96,7 +96,9 @@ class Client:
     async def __aenter__(self) -> Self:
         if self._resources is not None:
             raise CannotRun("this client is open already: use one `async with` and share the client")
-        self._resources = await self._stack.enter_async_context(open_resources(self._settings, self._registry))
+        self._resources = await self._stack.enter_async_context(
+            open_resources(self._settings, self._registry, tenant=self.tenant)
+        )
         return self
 
     async def __aexit__(
@@ -130,7 +132,7 @@ class Client:
         """The connections of an open client, for verbworker's own surfaces; not part of the public interface."""
         if self._resources is None:
             raise CannotRun("this client is not open: use it inside of `async with Client.from_environment(...)`")
-        return self._resources
+        return self._resources.of(self.tenant)
 
     # ---- entries --------------------------------------------------------------------------------------------------
 

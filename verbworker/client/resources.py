@@ -12,6 +12,7 @@ from verbworker.app.tracing.choice import open_tracer
 from verbworker.errors import AccessDenied, CannotRun
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.stores import migrations
+from verbworker.stores.access.tenancy import EVERY_TENANT
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
@@ -46,6 +47,20 @@ class Resources:
         self.tracer = tracer
         self._ingress = ingress
         self._is_engine_known = False
+        self._views: dict[str, Resources] = {}
+
+    def of(self, tenant: str) -> "Resources":
+        """Return these resources for one tenant, on the same connections."""
+        if tenant == self.database.tenant:
+            return self
+        if tenant not in self._views:
+            one = self._views[tenant] = Resources(
+                *(self.settings, self.database.of(tenant), self._stack, self.registry),
+                ingress=self._ingress,
+                tracer=self.tracer,
+            )
+            one.owner = self.owner
+        return self._views[tenant]
 
     @cached_property
     def runbook(self) -> Runbook:
@@ -108,9 +123,14 @@ class Resources:
 
 
 @asynccontextmanager
-async def open_resources(settings: Settings, registry: "Registry | None" = None) -> AsyncIterator[Resources]:
-    """Open the database; raises `SchemaMismatch` unless it is at this version's schema."""
+async def open_resources(
+    settings: Settings, registry: "Registry | None" = None, *, tenant: str = EVERY_TENANT
+) -> AsyncIterator[Resources]:
+    """Open the database for one tenant, or for all; raises `SchemaMismatch` unless it is at this version's schema."""
     await migrations.require(settings.database())
-    async with Database(settings.database(), size=settings.control_connections) as database, AsyncExitStack() as stack:
+    async with (
+        Database(settings.database(), size=settings.control_connections, tenant=tenant) as database,
+        AsyncExitStack() as stack,
+    ):
         tracer = await stack.enter_async_context(open_tracer(settings, database))
         yield Resources(settings, database, stack, registry, tracer=tracer)

@@ -19,6 +19,7 @@ from verbworker.http.body import read_body
 from verbworker.http.keys import API_KEY
 from verbworker.http.rate import GuessBrake
 from verbworker.payload.canonical import parse
+from verbworker.stores.access.tenancy import serve_tenant
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class Api:
 
     async def _decide(self, request: Request) -> Response:
         person, tenant = self._who(request)
+        serve_tenant(tenant)
         wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
         client = self._auth.tools.client.act_for(person, tenant=tenant)
         decided = await client.decide(

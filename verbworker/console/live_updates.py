@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from verbworker.background.poll_loop import PollLoop, Service
 from verbworker.http.answers import STREAM_KEEPALIVE_S, STREAM_LIFE_S
+from verbworker.stores.access.tenancy import served_tenant
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
@@ -33,6 +34,7 @@ class PageReader:
 
     def __init__(self, topic: Topic, login: str = "", session: bytes = b"") -> None:
         self.topic = topic
+        self.tenant = served_tenant("")
         self.login = login
         self.session = session
         # It missed what changed between loading its page and opening its stream.
@@ -95,10 +97,9 @@ class LiveUpdates:
     ) -> None:
         self._database = database
         self._living = living
-        self._overview = Overview(database)
         self._most = most
         self._readers: set[PageReader] = set()
-        self._seen: dict[Topic, object] = {}
+        self._seen: dict[tuple[str, Topic], object] = {}
         self._is_over = False
         self._listening = PollLoop("console-hints", self._listen, every=_LISTEN_AGAIN)
         self.services: tuple[Service, ...] = (self._listening, PollLoop("console-look", self._look, every=every))
@@ -161,7 +162,7 @@ class LiveUpdates:
         await self._end_over()
         new = [reader for reader in self._readers if reader.is_new]
         now = await self._now()
-        changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
+        changed = {place[1] for place, value in now.items() if self._seen.get(place, value) != value}
         self._seen = now
         self.tell(*changed)
         for reader in new:
@@ -175,17 +176,19 @@ class LiveUpdates:
         if sessions and self._living is not None:
             self.end_sessions(sessions - await self._living(sessions))
 
-    async def _now(self) -> dict[Topic, object]:
-        """Return values that change even if no notification arrives."""
-        entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
-        told = await self._overview.count_events(entries) if entries else {}
-        fingerprints = await self._overview.fingerprints()
-        seen: list[tuple[Topic, object]] = [
-            *told.items(),
-            (GATES, fingerprints["gates"]),
-            (LETTERS, fingerprints["letters"]),
-        ]
-        return dict(seen)
+    async def _now(self) -> dict[tuple[str, Topic], object]:
+        """Return values that change even if no notification arrives, as the tenants of the open pages see them."""
+        seen: dict[tuple[str, Topic], object] = {}
+        for tenant in {reader.tenant for reader in self._readers}:
+            overview = Overview(self._database.of(tenant) if tenant else self._database)
+            entries = {
+                reader.topic for reader in self._readers if isinstance(reader.topic, UUID) and reader.tenant == tenant
+            }
+            counted = await overview.count_events(entries) if entries else {}
+            fingerprints = await overview.fingerprints()
+            seen |= {(tenant, entry_id): count for entry_id, count in counted.items()}
+            seen[tenant, GATES], seen[tenant, LETTERS] = fingerprints["gates"], fingerprints["letters"]
+        return seen
 
 
 async def _came(event: asyncio.Event, longest: float) -> bool:

@@ -67,7 +67,9 @@ async def serve(
         cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
-        async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
+        async with Database(
+            settings.database(), size=_CONNECTIONS, settings=limits, name="console", tenant=settings.tenant
+        ) as database:
             signer = Signer(key)
             rows = ConsoleSessions(database, absolute=console.session, idle=console.session_idle)
             sessions = SessionStore(signer, rows, live)

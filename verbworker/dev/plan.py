@@ -28,4 +28,6 @@ class Plan:
             "VERBWORKER_ENGINE": self.engine,
             "VERBWORKER_ENGINE_ID": self.engine_id,
             "VERBWORKER_TENANT": self.tenant,
+            # One login does everything here, on a database of this folder alone.
+            "VERBWORKER_OWNER_LOGIN": "allow",
         }

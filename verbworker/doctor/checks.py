@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     Check("postgres version", database.version, "ask the database's operator", ("database",)),
     Check("durability", database.durability, "ask the database's operator", ("database",)),
     Check("migrations", database.migrations, "let this role read verbworker.migration", ("database",)),
+    Check("role", database.own_role, "ask the database's operator", ("migrations",)),
     Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),

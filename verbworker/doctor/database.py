@@ -14,6 +14,7 @@ from verbworker.stores.dsn import hide_password
 _OLDEST, _NEWEST = 15, 18  # major versions: older ones lack what the migrations use, newer ones are not tested
 _LOOKS = 3  # the fastest round trip counts: the first also opens the connection
 _SOME_SECONDS = timedelta(seconds=2)  # clocks kept by NTP differ by less; leases bear more
+_MAKE_WORKER = 'as an administrator: verbworker db roles, then GRANT verbworker_worker TO "{role}"'
 _MOST_NAMED = 5  # enough to recognize what is missing; one grant covers all
 
 
@@ -60,17 +61,35 @@ async def migrations(subject: Subject) -> Sequence[CheckResult]:
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
 
 
+async def own_role(subject: Subject) -> Sequence[CheckResult]:
+    """Check that our role is no owner of the tables: no right and no policy holds for one."""
+    checkup = Checkup(await subject.database())
+    role, own = (await checkup.server()).role, await checkup.own_role()
+    is_more = (own.is_superuser, "a superuser"), (own.is_owner, "the owner of the tables"), (
+        own.passes_policies, "exempt from row level security")  # fmt: skip
+    more = next((words for holds, words in is_more if holds), None)
+    if more is None and own.roles:
+        return [ok("role", f"{role} is a member of {', '.join(own.roles)}")]
+    if more is None:
+        found = f"{role} is a member of none of our roles, so what it may do was granted by hand"
+        return [warn("role", found, _MAKE_WORKER.format(role=role))]
+    found = f"{role} is {more}: it may rewrite the record, and see all tenants"
+    if subject.settings.owner_login == "allow":
+        return [ok("role", f"{found}; VERBWORKER_OWNER_LOGIN allows it")]
+    fix = 'as an administrator: verbworker db roles, then GRANT verbworker_worker TO "<another login, for workers>"'
+    return [wrong("role", found, fix)]
+
+
 async def permissions(subject: Subject) -> Sequence[CheckResult]:
     """Check that our role may do to each table what a worker does."""
     checkup = Checkup(await subject.database())
     role = (await checkup.server()).role
     is_embedded = subject.settings.engine == "embedded"
     missing = await checkup.missing("verbworker", *(("verbworker_engine",) if is_embedded else ()))
+    fix = _MAKE_WORKER.format(role=role)
     if missing:
-        fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
         return [wrong("permissions", f"{role} lacks {len(missing)}: {_list_names(missing)}", fix)]
     if unusable := await checkup.missing_functions("verbworker"):
-        fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
         return [warn("permissions", f"{role} cannot delete old rows, so tables grow: {_list_names(unusable)}", fix)]
     return [ok("permissions", f"{role} has all permissions of a worker")]
 

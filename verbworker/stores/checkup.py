@@ -21,8 +21,8 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "workflow_instance": _KEPT,
         "payload_head": _KEPT,
         "payload_version": _APPENDED,
-        "job_frame": _ALL,
-        "job_frame_archive": _APPENDED,
+        "job_frame": _KEPT,
+        "job_frame_archive": ("SELECT",),
         "job_delivery": _ALL,
         "frame_event": _APPENDED,
         "frame_conflict": _APPENDED,
@@ -45,7 +45,6 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "standstill": ("SELECT",),
         "upkeep_turn": _KEPT,
         "plain_incident": _KEPT,
-        "console_session": _KEPT,
     },
     "verbworker_engine": {
         "identity": _APPENDED,
@@ -66,6 +65,10 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "verbworker": (
         "ensure_archive_month(timestamptz)",
+        "archive_frames(interval, bigint)",
+        "prune_frames(interval, bigint)",
+        "displace_frame(text, bigint, bigint)",
+        "find_addressees(text, text, text[], text[])",
         "count_retired(text, timestamptz, bigint)",
         "drop_retired(text, timestamptz, bigint)",
         "drop_payloads(timestamptz, bigint)",
@@ -73,7 +76,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
         "drop_entries(uuid[], bytea[], timestamptz)",
     ),
 }
-"""Functions for archiving and retention: they run as the table owner, only for roles with a grant."""
+"""Functions that run as the owner of the tables, for archiving and retention: only for roles with a grant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,16 @@ class Server:
     number: int
     version: str
     role: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRole:
+    """What our role is beyond what it was granted, and which of the roles of `sql/roles.sql` it is a member of."""
+
+    is_superuser: bool
+    is_owner: bool
+    passes_policies: bool
+    roles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,12 @@ class Checkup:
         row = await self._database.fetchrow(query("checkup", "server"))
         assert row is not None, "a query without a table has one row"
         return Server(**row)
+
+    async def own_role(self) -> OwnRole:
+        """Return what our role is."""
+        row = await self._database.fetchrow(query("checkup", "own_role"))
+        assert row is not None, "a query of the session's own role has one row"
+        return OwnRole(row["is_superuser"], row["is_owner"], row["passes_policies"], tuple(row["roles"]))
 
     async def clock(self) -> datetime:
         """Return the database's clock."""

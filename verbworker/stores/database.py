@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from copy import copy
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -13,6 +14,8 @@ import asyncpg
 from verbworker import metrics
 from verbworker.background.outages import POSTGRES, Outage
 from verbworker.errors import ContractInvalid, StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
+from verbworker.stores.access.pooled_connection import OwnStatementsOnly, PooledConnection
+from verbworker.stores.access.tenancy import EVERY_TENANT, SETTING, local_setting, served_tenant
 from verbworker.stores.dsn import read_address
 from verbworker.stores.server_errors import reason_of, unreachable
 from verbworker.stores.sql import query
@@ -146,55 +149,31 @@ async def _learn_types(connection: Any) -> None:
     await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
 
 
-# Built-in types have the same numbers on every server; those of a database's own types begin here.
-_FIRST_OWN_TYPE = 16_384
-_BUILT_IN_TYPES: dict[frozenset[int], Any] = {}
+class _Connection(PooledConnection, asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
+    """A connection of a pool that others use too."""
 
 
-class _Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
-    """A connection that looks up built-in types once per process: the catalog query costs some milliseconds."""
-
-    async def _introspect_types(self, typeoids: Any, timeout: float) -> Any:
-        # Not public: a version of asyncpg that names it otherwise asks on every connection, as before.
-        key = frozenset(typeoids)
-        if key not in _BUILT_IN_TYPES:
-            types = await super()._introspect_types(typeoids, timeout)
-            if max(key) >= _FIRST_OWN_TYPE:
-                return types
-            _BUILT_IN_TYPES[key] = types
-        return _BUILT_IN_TYPES[key]
-
-    def whole_reset(self) -> str:
-        """Return the statements that remove what user code may have left in the session."""
-        return str(asyncpg.Connection.get_reset_query(self))
-
-
-class _OwnStatementsOnly(_Connection):
-    """A connection that nothing cleans up after use: our own statements leave no session state.
-
-    Verbs use it through `LazyTransaction`, which cleans up after them.
-    """
-
-    def get_reset_query(self) -> str:
-        """Return an empty query, which saves one round trip per statement."""
-        return ""
+class _OwnConnection(OwnStatementsOnly, asyncpg.Connection):  # type: ignore[misc]
+    """A connection of a pool for our own statements."""
 
 
 class LazyTransaction:
     """A transaction that begins when it is needed: without one, each statement on `connection` commits by itself."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, tenant: str) -> None:
         self.connection: Connection = connection
         self.is_begun = False
+        self._begin = f"BEGIN; {local_setting(tenant)}"
         # User code may leave settings, cursors and locks behind. Sent with the end, this costs no round trip.
         self._reset: str = connection.whole_reset()
+        self._forget: Callable[[], None] = connection.forget_tenant
 
     async def begin(self) -> Connection:
         """Begin the transaction unless it has begun, and return the connection."""
         if not self.is_begun:
             self.is_begun = True  # before the answer: one that is lost may have begun it
             with translate_errors():
-                await self.connection.execute("BEGIN")
+                await self.connection.execute(self._begin)
         return self.connection
 
     async def commit(self) -> None:
@@ -202,19 +181,21 @@ class LazyTransaction:
         if self.is_begun:
             with translate_errors():
                 await self.connection.execute(f"COMMIT; {self._reset}")
+            self._forget()
 
     async def roll_back(self) -> None:
         """Roll back what was begun; a lost connection has already rolled back."""
         if self.is_begun:
             with suppress(*_UNAVAILABLE, asyncpg.PostgresError):
                 await self.connection.execute(f"ROLLBACK; {self._reset}")
+            self._forget()
 
 
 class Database:
     """A pool of connections to one database, opened and closed with `async with`.
 
     With `own` it runs only statements of `sql/queries`, and verbs by `lazy_transaction`; any other is reset after use.
-    An answer on one of its connections ends the `outages`.
+    An answer on one of its connections ends the `outages`. Its sessions serve one tenant, or all.
     """
 
     def __init__(
@@ -226,11 +207,14 @@ class Database:
         name: str = "one",
         own: bool = False,
         outages: Sequence[Outage] = (POSTGRES,),
+        tenant: str = EVERY_TENANT,
     ) -> None:
         self._dsn = dsn
+        self.tenant = tenant
         self._size = size
+        self._home = tenant  # what its sessions begin with
         self._settings = settings or {}
-        self._connection_class = _OwnStatementsOnly if own else _Connection
+        self._connection_class = _OwnConnection if own else _Connection
         self._pool: Any = None
         self._wait = metrics.POOL_WAIT.labels(name)
         self._outages = outages
@@ -250,7 +234,7 @@ class Database:
                 max_inactive_connection_lifetime=60,  # proxies drop idle connections after minutes
                 connection_class=self._connection_class,
                 init=_learn_types,
-                server_settings=own_name | self._settings,
+                server_settings=own_name | self._settings | {SETTING: self._home},
             )
         self.is_open = True
         return self
@@ -305,13 +289,13 @@ class Database:
             await self._give_back(connection, holder)
 
     @asynccontextmanager
-    async def lazy_transaction(self) -> AsyncIterator["LazyTransaction"]:
+    async def lazy_transaction(self, *, tenant: str) -> AsyncIterator["LazyTransaction"]:
         """Provide a connection whose transaction begins with its first statement; it commits when the block succeeds.
 
-        Errors are translated as in `transaction`. User code leaves no session state behind.
+        It serves the tenant. Errors are translated as in `transaction`. User code leaves no session state behind.
         """
         connection, holder = await self._take()
-        transaction = LazyTransaction(connection)
+        transaction = LazyTransaction(connection, tenant)
         try:
             try:
                 with _translated_answers(connection):
@@ -340,6 +324,7 @@ class Database:
         try:
             with translate_errors():
                 connection = await self._pool.acquire(timeout=10)  # as long as opening one may take
+                await self._serve(connection)
         except StoreError as error:
             self._holders.discard(holder)
             if isinstance(error.__cause__, _CLOSED):
@@ -350,6 +335,13 @@ class Database:
             raise
         self._wait.observe(perf_counter() - began)
         return connection, holder
+
+    async def _serve(self, connection: Any) -> None:
+        try:
+            await connection.serve(served_tenant(self.tenant), pool=self._home)
+        except BaseException:
+            await self._pool.release(connection)
+            raise
 
     async def _give_back(self, connection: Any, holder: _Holder) -> None:
         try:
@@ -374,6 +366,12 @@ class Database:
         """Run one statement and return Postgres' command tag."""
         async with self.acquire() as connection:
             return await connection.execute(query, *args)
+
+    def of(self, tenant: str) -> "Database":
+        """Return this open pool as one that serves one tenant."""
+        view = copy(self)
+        view.tenant = tenant
+        return view
 
     def is_same(self, other: "Database") -> bool:
         """Return whether another pool uses the same database."""

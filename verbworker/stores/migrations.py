@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
 from verbworker.stores import sql
+from verbworker.stores.access import roles
 from verbworker.stores.database import Connection, connect, translate_errors
 
 _LOCK = 0x76657262  # "verb": one migrator at a time per database
@@ -29,7 +30,10 @@ async def migrate(dsn: str) -> list[str]:
         await connection.execute(sql.query("migrations", "bootstrap_schema"))
         await connection.execute(sql.query("migrations", "bootstrap_table"))
         _refuse_surprises(await _states(connection))
-        return await _apply_pending(connection)
+        done = await _apply_pending(connection)
+        # Also without a migration: the file of an older version may have been applied meanwhile.
+        await roles.reapply_in(connection)
+        return done
 
 
 async def _take_turn(connection: Connection) -> None:

@@ -47,3 +47,8 @@ def migrations() -> list[tuple[str, str]]:
     """Return every migration as (name, text), in the order of application."""
     entries = (entry for entry in (root() / "migrations").iterdir() if entry.name.endswith(".sql"))
     return sorted((entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")) for entry in entries)
+
+
+def roles() -> str:
+    """Return the statements that create the roles and grant what each may do."""
+    return (root() / "roles.sql").read_text(encoding="utf-8")

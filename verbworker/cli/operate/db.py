@@ -12,6 +12,7 @@ from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.shared_options import Dsn, Json
 from verbworker.client.resources import Resources
 from verbworker.stores import migrations
+from verbworker.stores.access import roles as database_roles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +26,20 @@ _COUNTED = 1_000_000  # rows per table; beyond that the exact number helps no on
 
 
 @app.command(epilog="Example: verbworker db migrate --dsn postgresql://kyc@localhost/cases")
-def migrate(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Apply the pending migrations. Any number of processes may run it concurrently."""
+def migrate(
+    roles: Annotated[bool, typer.Option("--roles", help="Also create the roles and grant them, as db roles.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Apply the pending migrations. Any number of processes may run it concurrently.
+
+    A database that was given the roles before gets their grants anew, so that new tables are in them.
+    """
     address = config.load(dsn=dsn).database()
     with busy("applying migrations"):
         applied = run(migrations.migrate(address))
+        if roles:
+            run(database_roles.apply(address))
     if as_json:
         print_json({"applied": applied})
         return
@@ -44,6 +54,34 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
     states = run(migrations.status(config.load(dsn=dsn).database()))
     show([asdict(state) for state in states], columns=("name", "state", "applied_at"), as_json=as_json)
     if any(state.state != "applied" for state in states):
+        raise typer.Exit(1)
+
+
+@app.command("roles", epilog="Example: verbworker db roles --dsn postgresql://owner@localhost/cases")
+def grant_roles(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the roles and change nothing.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the statements for psql and change nothing.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Create the roles of the database and grant what each may do; then list them with their members.
+
+    Run it as the owner of the tables, once: `db migrate` repeats it after each migration. The names of the four roles
+    are fixed; logins have any names and become members, by GRANT verbworker_worker TO your_login. With --dry-run it
+    exits 1 if a role is missing.
+    """
+    if sql:
+        for line in database_roles.statements().splitlines():
+            say(line)
+        return
+    address = config.load(dsn=dsn).database()
+    if not dry_run:
+        with busy("granting roles"):
+            run(database_roles.apply(address))
+    states = run(database_roles.states(address))
+    rows = [{"role": one.role, "exists": one.exists, "members": list(one.members)} for one in states]
+    show(rows, columns=("role", "exists", "members"), as_json=as_json)
+    if not all(one.exists for one in states):
         raise typer.Exit(1)
 
 

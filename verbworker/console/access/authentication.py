@@ -31,6 +31,7 @@ from verbworker.errors import (
 )
 from verbworker.http.answers import RETRY_SOON, content_type
 from verbworker.http.body import read_body
+from verbworker.stores.access.tenancy import serve_tenant
 
 _log = logging.getLogger(__name__)
 
@@ -120,9 +121,13 @@ class Authentication:
         """Return the session of a request; raises `StoreError` while the database is away."""
         cookie = request.cookies.get(self.cookie)
         if not self.is_open:
-            return await self.sessions.find(cookie, is_active=_is_by_hand(request))
+            stored = await self.sessions.find(cookie, is_active=_is_by_hand(request))
+            if stored is not None:
+                serve_tenant(stored.tenant)
+            return stored
         found = self.signer.session(cookie, now=self.now())
         session = found or LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        serve_tenant(session.tenant)
         # The roles are those of the settings: a cookie must not keep older ones.
         return replace(session, person=Person(session.name, self.tools.client.person.roles))
 

@@ -18,6 +18,7 @@ from verbworker.contract.person import Person
 from verbworker.errors import StoreError
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
+from verbworker.stores.access.tenancy import serve_tenant
 from verbworker.stores.cases.people import KEYS, People
 
 _log = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class Login:
 
     async def _log_in(self, person: Person, tenant: str, credential: bytes, to: str) -> Response:
         response = see_other(to)
+        serve_tenant(tenant)
         try:
             await self._note(person, tenant)
             await self._auth.begin(response, person, tenant, credential)

@@ -183,7 +183,7 @@ class Transactional:
         end = _VerbEnd(self._frames, self._verdicts, self._engine, entered, claim)
         ends_at = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
-            async with self._database.lazy_transaction() as transaction:
+            async with self._database.lazy_transaction(tenant=entered.instance.tenant_id) as transaction:
                 db = GuardedConnection(transaction.connection, transaction.begin)
                 answer = await self._verb_run.perform(entered, claim, running, limit, db)
                 reach(Point.PERFORMED)

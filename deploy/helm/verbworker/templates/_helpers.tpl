@@ -203,7 +203,7 @@ spec:
       volumes:
         - name: database
           secret:
-            secretName: {{ $root.Values.secrets.database }}
+            secretName: {{ index $root.Values.secrets (printf "database%s" (title $name)) }}
             defaultMode: 0440
         - name: {{ $name }}
           secret:

@@ -1,0 +1,39 @@
+"""Statements of the tests themselves, on pools of the product: they run as the owner, the product's as its own role.
+
+A test puts rows where no role may put them, and looks at those that a tenant may not see. What the product runs is in
+`sql/queries`; any other statement that is given to a `Database` of this process is a test's.
+"""
+
+from functools import cache
+from typing import Any
+
+from tests.support.databases import plain
+from tests.support.logins import as_owner
+from verbworker.stores import sql
+from verbworker.stores.database import Database, translate_errors
+
+
+@cache
+def _shipped() -> frozenset[str]:
+    return frozenset(text for store in sql.stores() for text in sql.queries(store).values())
+
+
+def install() -> None:
+    """Have every `Database` of this process run what is not shipped as the owner. May be called again."""
+    for name in ("fetch", "fetchrow", "execute"):
+        theirs = getattr(Database, name)
+        if not hasattr(theirs, "is_hand"):
+            setattr(Database, name, _by_hand(name, theirs))
+
+
+def _by_hand(name: str, theirs: Any) -> Any:
+    async def run(self: Any, statement: str, *args: object) -> Any:
+        owner = as_owner(self._dsn)
+        if owner == self._dsn or statement in _shipped():
+            return await theirs(self, statement, *args)
+        async with plain(owner) as connection:
+            with translate_errors():
+                return await getattr(connection, name)(statement, *args)
+
+    run.is_hand = True  # type: ignore[attr-defined]
+    return run
