@@ -22,13 +22,96 @@ WHERE tenant_id = $1 AND message_id = $2;
 -- the engine hands messages out in the order it got them, and so do we.
 -- A name that this process does not know, and a deployed process waits for, is left to the workers of that process until
 -- its time is over: one database may serve several applications, and several versions of one.
-UPDATE verbworker.inbox_message AS message
-SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
-WHERE (message.tenant_id, message.message_id) IN (
+-- Tenants are served in turn, as by `claim` of dispatches, beginning behind $6.
+WITH RECURSIVE turn AS (
+  SELECT $6::text AS tenant_id, 0 AS place, false AS is_second_half
+  UNION ALL
+  SELECT next.tenant_id, turn.place + 1, next.is_second_half
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT ahead.tenant_id, turn.is_second_half
+    FROM (
+      SELECT message.tenant_id
+      FROM verbworker.inbox_message AS message
+      WHERE message.engine_id = $1 AND message.state IN ('received', 'published')
+        AND message.tenant_id > turn.tenant_id
+      ORDER BY message.tenant_id
+      LIMIT 1
+    ) AS ahead
+    UNION ALL
+    SELECT first.tenant_id, true
+    FROM (
+      SELECT message.tenant_id
+      FROM verbworker.inbox_message AS message
+      WHERE message.engine_id = $1 AND message.state IN ('received', 'published') AND NOT turn.is_second_half
+      ORDER BY message.tenant_id
+      LIMIT 1
+    ) AS first
+    LIMIT 1
+  ) AS next
+  WHERE turn.place < 64 AND NOT (next.is_second_half AND next.tenant_id > $6)
+),
+tenant AS MATERIALIZED (
+  SELECT turn.tenant_id, turn.place, count(*) OVER () AS number
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT due.next_at
+    FROM verbworker.inbox_message AS due
+    WHERE due.engine_id = $1 AND due.tenant_id = turn.tenant_id AND due.state IN ('received', 'published')
+      -- The statement's own time, and not the clock's: only that bounds the index to what is due.
+      AND due.next_at <= statement_timestamp()
+    ORDER BY due.next_at
+    LIMIT 1
+  ) AS oldest
+  WHERE turn.place > 0
+),
+found AS MATERIALIZED (
+  SELECT tenant.place, due.tenant_id, due.message_id, due.next_at
+  FROM tenant
+  CROSS JOIN LATERAL (
+    SELECT due.tenant_id, due.message_id, due.next_at
+    FROM verbworker.inbox_message AS due
+    WHERE due.engine_id = $1 AND due.tenant_id = tenant.tenant_id AND due.state IN ('received', 'published')
+      AND due.next_at <= statement_timestamp()
+      AND (due.state = 'published' OR NOT EXISTS (
+        SELECT 1
+        FROM verbworker.inbox_message AS earlier
+        WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
+          AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
+          AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+      ))
+      AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
+        OR NOT EXISTS (
+          SELECT 1
+          FROM verbworker.process_deployment AS deployment
+          WHERE deployment.engine_id = $1
+            AND jsonb_path_exists(
+              deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name)
+            )
+        ))
+    ORDER BY due.next_at
+    LIMIT ($3 + tenant.number - 1) / tenant.number
+    FOR UPDATE SKIP LOCKED
+  ) AS due
+),
+shared AS MATERIALIZED (
+  SELECT ranked.tenant_id, ranked.message_id, ranked.place
+  FROM (
+    SELECT tenant_id, message_id, place, row_number() OVER (PARTITION BY place ORDER BY next_at) AS rank
+    FROM found
+  ) AS ranked
+  ORDER BY ranked.rank, ranked.place
+  LIMIT $3
+),
+rest AS MATERIALIZED (
   SELECT due.tenant_id, due.message_id
   FROM verbworker.inbox_message AS due
-  -- The statement's own time, and not the clock's: only that bounds the index to what is due.
   WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= statement_timestamp()
+    AND NOT EXISTS (
+      SELECT 1
+      FROM found
+      WHERE found.tenant_id = due.tenant_id AND found.message_id = due.message_id
+    )
     AND (due.state = 'published' OR NOT EXISTS (
       SELECT 1
       FROM verbworker.inbox_message AS earlier
@@ -41,15 +124,33 @@ WHERE (message.tenant_id, message.message_id) IN (
         SELECT 1
         FROM verbworker.process_deployment AS deployment
         WHERE deployment.engine_id = $1
-          AND jsonb_path_exists(deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name))
+          AND jsonb_path_exists(
+            deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name)
+          )
       ))
   ORDER BY due.next_at
-  LIMIT $3
+  LIMIT $3 - (SELECT count(*) FROM shared)
   FOR UPDATE SKIP LOCKED
+)
+UPDATE verbworker.inbox_message AS message
+SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
+WHERE (message.tenant_id, message.message_id) IN (
+  SELECT tenant_id, message_id
+  FROM shared
+  UNION ALL
+  SELECT tenant_id, message_id
+  FROM rest
 )
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
+  message.traceparent, message.expires_at <= clock_timestamp() AS is_over, (
+    SELECT turn.tenant_id
+    FROM turn
+    WHERE turn.place = CASE
+      WHEN (SELECT count(*) FROM tenant) > $3 THEN (SELECT max(shared.place) FROM shared)
+      ELSE (SELECT max(turn.place) FROM turn)
+    END
+  ) AS served;
 
 -- name: seize
 -- Claim one message to deliver it now, unless another process is delivering it or it needs no delivery any more.

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from tests.simulator.statements.turns import take_in_turn
 from tests.simulator.store import Session, Values, statement
 
 _RECEIVED = (
@@ -65,26 +66,27 @@ def _is_first(s: Session, due: Values) -> bool:
 
 @statement("inbox", "claim")
 async def claim(
-    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str]
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str], served: str
 ) -> list[Values]:
     # Whatever the names: no deployment is recorded here, so that no message is another application's.
     now = s.now
+    states = ("received", "published")
+    waiting = [row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] in states]
     due = [
         row
-        for row in s.rows("inbox_message")
-        if row["engine_id"] == engine_id
-        and row["state"] in ("received", "published")
-        and row["next_at"] <= now
+        for row in waiting
+        if row["next_at"] <= now
         and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
         and (row["state"] == "published" or _is_first(s, row))
     ]
-    due.sort(key=lambda row: row["next_at"])
+    chosen, last = take_in_turn(waiting, due, limit, served, now)
     claimed = []
-    for row in due[:limit]:
+    for row in chosen:
         key = (row["tenant_id"], row["message_id"])
         taken = await s.change("inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + timeout)
         assert taken is not None
-        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": taken["expires_at"] <= s.now})
+        is_over = taken["expires_at"] <= s.now
+        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": is_over, "served": last})
     return claimed
 
 

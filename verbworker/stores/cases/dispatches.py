@@ -20,6 +20,7 @@ class Dispatch:
     process_id: str
     variables: dict[str, Any]
     attempts: int
+    tenant_id: str = ""
 
 
 class Dispatches:
@@ -29,6 +30,7 @@ class Dispatches:
         self._database = database
         self._engine_id = engine_id
         self._owner = owner
+        self._served = ""
 
     async def add_in(self, connection: Connection, beginning: StartVariables, process_id: str) -> None:
         """Store a request, in the transaction that creates its entry."""
@@ -40,14 +42,20 @@ class Dispatches:
             self._engine_id,
             process_id,
             variables,
+            beginning.tenant_id,
         )
 
     async def claim(self, limit: int, *, claim_for: timedelta) -> list[Dispatch]:
-        """Claim due requests. The claim of a process that dies expires after the timeout."""
-        rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, claim_for)
+        """Claim due requests, of all tenants in turn. The claim of a process that dies expires after the timeout."""
+        rows = await self._database.fetch(
+            query("dispatches", "claim"), self._engine_id, self._owner, limit, claim_for, self._served
+        )
+        if rows:
+            self._served = rows[0]["served"] or ""
         return [
             Dispatch(
-                row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"]), row["attempts"]
+                *(row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"])),
+                *(row["attempts"], row["tenant_id"]),
             )
             for row in rows
         ]

@@ -97,6 +97,7 @@ class Change:
     variables: bytes | None = None  # None leaves them unchanged
     state: bytes = b""
     ended: str = ""
+    case_tenant: str = ""  # of the case that the instance carries out
     jobs: dict[int, JobRow] = field(default_factory=dict)
     jobs_gone: list[int] = field(default_factory=list)
     jobs_set: dict[int, tuple[bool, int | None]] = field(default_factory=dict)  # held, and new retries
@@ -137,6 +138,7 @@ class Activation:
     headers: str
     activated_ms: int
     kept: StoredInstance
+    case_tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._served: dict[tuple[str, str], str] = {}  # the tenant that was served last, by job type and engine tenant
 
     async def require_name(self, engine_id: str) -> None:
         """Check the name of this database's engine, which its first deployment sets; raises `AccessDenied`."""
@@ -246,7 +249,12 @@ class Tokens:
         kept = change.kept
         move = kept.instance_key, kept.revision, change.variables, change.state, change.ended
         row = await connection.fetchrow(
-            query("tokens", "finish"), *verdict, *move, *columns(_job_rows(change), 8), change.jobs_gone
+            query("tokens", "finish"),
+            *verdict,
+            *move,
+            *columns(_job_rows(change), 8),
+            change.jobs_gone,
+            change.case_tenant,
         )
         assert row is not None, "a function returns its row"
         return row["answer"], row["at_ms"] or 0
@@ -272,12 +280,16 @@ class Tokens:
     async def activate(self, requests: list[ActivationRequest]) -> list[list[Activation]]:
         """Activate jobs. No two requests may be for the same type: they would get the same jobs."""
         asked = [
-            (number, request.type, tenant, request.most, request.timeout_ms, request.worker)
+            (
+                *(number, request.type, tenant, request.most, request.timeout_ms, request.worker),
+                self._served.get((request.type, tenant), ""),
+            )
             for number, request in enumerate(requests)
             for tenant in request.tenant_ids
         ]
         given: list[list[Activation]] = [[] for _ in requests]
-        for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 6)):
+        for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 7)):
+            self._served[row["type"], row["tenant_id"]] = row["served"] or ""
             given[row["number"]].append(
                 value_of(Activation, row, key=row["job_key"], kept=value_of(StoredInstance, row))
             )
@@ -339,7 +351,9 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
         for c in changes
     ]
     jobs = [row for change in changes for row in _job_rows(change)]
-    return [*columns(kept, 10), *columns(jobs, 8), [key for c in changes for key in c.jobs_gone]]
+    gone = [key for change in changes for key in change.jobs_gone]
+    case_tenants = [change.case_tenant for change in changes for _ in change.jobs]
+    return [*columns(kept, 10), *columns(jobs, 8), gone, case_tenants]
 
 
 def _job_rows(change: Change) -> list[tuple[object, ...]]:

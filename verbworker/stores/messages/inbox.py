@@ -15,6 +15,7 @@ from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
 SLACK = timedelta(minutes=1)
@@ -68,6 +69,7 @@ class Inbox:
         self._database = database
         self._engine_id = engine_id
         self._owner = owner
+        self._served = ""
         self._runbook = Runbook(database)
 
     async def receive(
@@ -112,12 +114,14 @@ class Inbox:
     async def claim(self, limit: int, *, names: Collection[str], claim_for: timedelta) -> list[ClaimedMessage]:
         """Claim due messages of these names, and those that no deployed process waits for or whose time is over.
 
-        The claim of a process that dies expires after the timeout.
+        All tenants are served in turn. The claim of a process that dies expires after the timeout.
         """
         rows = await self._database.fetch(
-            query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for, list(names)
+            query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for, list(names), self._served
         )
-        return [ClaimedMessage(**row) for row in rows]
+        if rows:
+            self._served = rows[0]["served"] or ""
+        return [value_of(ClaimedMessage, row) for row in rows]
 
     async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> ClaimedMessage | None:
         """Claim one message to deliver it now; None when it is claimed already or needs no delivery."""
