@@ -87,15 +87,15 @@ END
 $$;
 
 -- What a tenant with a quota per minute has used of it. The count of a minute is spread over rows, one for each session
--- that counts (by its process id, modulo 64), so that starts of one tenant do not wait for each other.
+-- that counts (by the process id of its backend), so that starts of one tenant never wait for each other.
 CREATE TABLE verbworker.tenant_use (
   tenant_id text NOT NULL,
   kind text NOT NULL CHECK (kind IN ('starts', 'messages')),
   minute timestamptz NOT NULL,
-  shard integer NOT NULL,
+  backend integer NOT NULL,
   requests bigint NOT NULL,
   bytes bigint NOT NULL,
-  PRIMARY KEY (tenant_id, kind, minute, shard)
+  PRIMARY KEY (tenant_id, kind, minute, backend)
 ) WITH (fillfactor = 70);
 CREATE INDEX tenant_use_by_age ON verbworker.tenant_use (minute);
 

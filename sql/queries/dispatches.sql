@@ -5,9 +5,24 @@ VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: claim
 -- The requests that are due, taken so that no other dispatcher asks at the same time. Asking is counted before it is done.
+UPDATE verbworker.dispatch AS dispatch
+SET attempts = attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
+WHERE dispatch.instance_uid IN (
+  SELECT due.instance_uid
+  FROM verbworker.dispatch AS due
+  WHERE due.engine_id = $1 AND due.done_at IS NULL AND due.next_at <= clock_timestamp()
+  ORDER BY due.next_at
+  LIMIT $3
+  FOR UPDATE SKIP LOCKED
+)
+RETURNING instance_uid, entry_id, process_id, variables, attempts, tenant_id;
+
+-- name: claim_in_turn
+-- The same while more is due than one claim takes, so that no tenant waits for all that another has.
 -- Tenants are served in turn, each with an equal share of the batch, beginning behind the one that was served last ($5):
 -- `turn` walks from tenant to tenant by the index, once round or 64 tenants far, and never through what a tenant has
--- waiting. What is left of the batch goes to the oldest. `served` is where the next batch begins.
+-- waiting. What is left of the batch goes to the oldest. `served` is where the next batch begins, and `has_several` whether
+-- more than one tenant has, or may have, something due.
 WITH RECURSIVE turn AS (
   SELECT $5::text AS tenant_id, 0 AS place, false AS is_second_half
   UNION ALL
@@ -89,7 +104,7 @@ RETURNING instance_uid, entry_id, process_id, variables, attempts, tenant_id, (
     WHEN (SELECT count(*) FROM tenant) > $3 THEN (SELECT max(shared.place) FROM shared)
     ELSE (SELECT max(turn.place) FROM turn)
   END
-) AS served;
+) AS served, (SELECT count(*) > 1 FROM tenant) OR (SELECT max(turn.place) = 64 FROM turn) AS has_several;
 
 -- name: postpone
 -- The engine did not take it; when to ask again. A refusal that surely started nothing does not count as asked.

@@ -266,9 +266,63 @@ FROM verbworker_engine.finish_job(
 );
 
 -- name: activate
--- Hand out jobs that are due; rows that another worker is taking are passed over. The tenants of the cases are served in
--- turn, each with an equal share of what is asked for, beginning behind the one that was served last: `turn` walks from
--- tenant to tenant by the index, once round or 64 tenants far. What is left goes to the longest waiting.
+-- Hand out jobs that are due, the longest waiting first; rows that another worker is taking are passed over.
+WITH clock AS MATERIALIZED (
+  SELECT verbworker_engine.now() AS now
+),
+ask AS MATERIALIZED (
+  SELECT *
+  FROM unnest($1::integer[], $2::text[], $3::text[], $4::integer[], $5::bigint[], $6::text[])
+    AS ask (number, type, tenant_id, most, timeout_ms, worker)
+),
+found AS MATERIALIZED (
+  SELECT ask.number, ask.most, ask.timeout_ms, ask.worker, job.job_key, job.due_at
+  FROM ask
+  CROSS JOIN LATERAL (
+    SELECT job.job_key, job.due_at
+    FROM verbworker_engine.job
+    WHERE job.type = ask.type AND job.tenant_id = ask.tenant_id AND NOT job.is_held
+      AND job.due_at <= (SELECT now FROM clock)
+    ORDER BY job.due_at
+    LIMIT ask.most
+    FOR UPDATE SKIP LOCKED
+  ) AS job
+),
+chosen AS MATERIALIZED (
+  SELECT number, timeout_ms, worker, job_key
+  FROM (
+    SELECT number, most, timeout_ms, worker, job_key, row_number() OVER (PARTITION BY number ORDER BY due_at) AS place
+    FROM found
+  ) AS placed
+  WHERE place <= most
+),
+taken AS (
+  UPDATE verbworker_engine.job
+  SET worker = chosen.worker,
+    due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
+    -- Strictly growing per job, even if the clock goes back: it distinguishes deliveries.
+    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
+  FROM chosen
+  -- The array keeps a plan made while the table was empty from reading the whole of it later.
+  WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
+  RETURNING
+    chosen.number, job.job_key, job.instance_key, job.tenant_id, job.case_tenant, job.type, job.element_id,
+    job.element_instance_key, job.retries, job.headers, job.activated_ms
+)
+SELECT
+  taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.case_tenant, taken.type, taken.element_id,
+  taken.element_instance_key, taken.retries, taken.headers, taken.activated_ms,
+  instance.definition_key, instance.process_id, instance.start_key, instance.variables, instance.state,
+  instance.revision
+FROM taken
+JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
+WHERE instance.instance_key = ANY (ARRAY(SELECT instance_key FROM taken))
+ORDER BY taken.job_key;
+
+-- name: activate_in_turn
+-- The same while more is due than is asked for. The tenants of the cases are served in turn, each with an equal share,
+-- beginning behind the one that was served last: `turn` walks from tenant to tenant by the index, once round or 64
+-- tenants far. What is left goes to the longest waiting.
 WITH RECURSIVE clock AS MATERIALIZED (
   SELECT verbworker_engine.now() AS now
 ),
@@ -378,7 +432,11 @@ chosen AS MATERIALIZED (
     ON ask.number = picked.number
 ),
 last AS MATERIALIZED (
-  SELECT DISTINCT ON (turn.number, turn.tenant_id) turn.number, turn.tenant_id, turn.case_tenant
+  SELECT DISTINCT ON (turn.number, turn.tenant_id) turn.number, turn.tenant_id, turn.case_tenant, turn.place = 64 OR (
+    SELECT count(*) > 1
+    FROM tenant
+    WHERE tenant.number = ask.number
+  ) AS has_several
   FROM turn
   JOIN ask ON ask.number = turn.number AND ask.tenant_id = turn.tenant_id
   WHERE turn.place <= CASE
@@ -408,7 +466,7 @@ SELECT
   taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.case_tenant, taken.type, taken.element_id,
   taken.element_instance_key, taken.retries, taken.headers, taken.activated_ms,
   instance.definition_key, instance.process_id, instance.start_key, instance.variables, instance.state,
-  instance.revision, last.case_tenant AS served
+  instance.revision, last.case_tenant AS served, last.has_several
 FROM taken
 JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
 LEFT JOIN last ON last.number = taken.number AND last.tenant_id = taken.tenant_id

@@ -346,9 +346,9 @@ async def test_cases_of_all_tenants_are_served_in_turn_at_every_step(engine: Emb
 
     served: dict[str, list[object]] = {}
     for kind in ("a", "b"):
-        for _ in range(4):
+        for _ in range(5):
             (job,) = await take(engine, kind, wait_ms=-1)
             served.setdefault(kind, []).append(job.variables[TENANT_ID])
             await engine.complete(job.key, {})
 
-    assert served == {kind: ["loud", "quiet", "loud", "quiet"] for kind in ("a", "b")}
+    assert served == {kind: ["loud", "loud", "quiet", "loud", "quiet"] for kind in ("a", "b")}

@@ -46,6 +46,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "upkeep_turn": _KEPT,
         "plain_incident": _KEPT,
         "console_session": _KEPT,
+        "tenant_use": _ALL,
     },
     "verbworker_engine": {
         "identity": _APPENDED,

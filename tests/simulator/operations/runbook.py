@@ -156,9 +156,9 @@ async def receive_message(driver: Driver) -> None:
 
 @operation
 async def claim_message(driver: Driver) -> None:
-    boot, pause, most = driver.boot(), driver.pause(), driver.dice.choice((1, 2, 9))
+    boot, pause = driver.boot(), driver.pause()
     claimed, _ = await driver.both(
-        lambda stores: in_order(stores.inboxes[boot].claim(most, names=("paper",), claim_for=pause))
+        lambda stores: in_order(stores.inboxes[boot].claim(driver.most, names=("paper",), claim_for=pause))
     )
     driver.claimed += [(boot, one) for one in claimed]
     await driver.both(lambda stores: stores.inboxes[boot].strand())

@@ -105,8 +105,8 @@ async def dispatch(driver: Driver) -> None:
         driver.pause(),
         driver.entries[driver.place()],
     )
-    sure, most = driver.dice.random() < 0.3, driver.dice.choice((1, 2, 9))
-    await driver.both(lambda stores: in_order(stores.dispatches[boot].claim(most, claim_for=pause)))
+    sure = driver.dice.random() < 0.3
+    await driver.both(lambda stores: in_order(stores.dispatches[boot].claim(driver.most, claim_for=pause)))
     await driver.both(
         lambda stores: stores.dispatches[boot].postpone(uid, by=pause, reason="away", surely_unstarted=sure)
     )

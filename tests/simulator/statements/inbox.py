@@ -64,30 +64,50 @@ def _is_first(s: Session, due: Values) -> bool:
     return True
 
 
-@statement("inbox", "claim")
-async def claim(
-    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str], served: str
-) -> list[Values]:
-    # Whatever the names: no deployment is recorded here, so that no message is another application's.
-    now = s.now
+def _messages(s: Session, engine_id: str) -> tuple[list[Values], list[Values]]:
+    """The messages that wait, and those of them that are due and free."""
     states = ("received", "published")
     waiting = [row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] in states]
-    due = [
+    free = [
         row
         for row in waiting
-        if row["next_at"] <= now
+        if row["next_at"] <= s.now
         and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
         and (row["state"] == "published" or _is_first(s, row))
     ]
-    chosen, last = take_in_turn(waiting, due, limit, served, now)
+    return waiting, free
+
+
+async def _claim(s: Session, chosen: list[Values], owner: UUID, timeout: timedelta, more: Values) -> list[Values]:
     claimed = []
     for row in chosen:
         key = (row["tenant_id"], row["message_id"])
         taken = await s.change("inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + timeout)
         assert taken is not None
         is_over = taken["expires_at"] <= s.now
-        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": is_over, "served": last})
+        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": is_over, **more})
     return claimed
+
+
+# Whatever the names: no deployment is recorded here, so that no message is another application's.
+
+
+@statement("inbox", "claim")
+async def claim(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str]
+) -> list[Values]:
+    _, free = _messages(s, engine_id)
+    free.sort(key=lambda row: row["next_at"])
+    return await _claim(s, free[:limit], owner, timeout, {})
+
+
+@statement("inbox", "claim_in_turn")
+async def claim_in_turn(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str], served: str
+) -> list[Values]:
+    waiting, free = _messages(s, engine_id)
+    chosen, more = take_in_turn(waiting, free, limit, served, s.now)
+    return await _claim(s, chosen, owner, timeout, more)
 
 
 @statement("inbox", "candidates")

@@ -317,12 +317,14 @@ async def add(
     return []
 
 
-@statement("dispatches", "claim")
-async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, served: str) -> list[Values]:
-    now = s.now
+def _starts(s: Session, engine_id: str) -> tuple[list[Values], list[Values]]:
+    """The requests that wait, and those of them that are due and free."""
     waiting = [row for row in s.rows("dispatch") if row["engine_id"] == engine_id and row["done_at"] is None]
-    due = [row for row in waiting if row["next_at"] <= now and not s.is_locked("dispatch", (row["instance_uid"],))]
-    chosen, last = take_in_turn(waiting, due, limit, served, now)
+    free = [row for row in waiting if row["next_at"] <= s.now and not s.is_locked("dispatch", (row["instance_uid"],))]
+    return waiting, free
+
+
+async def _claim(s: Session, chosen: list[Values], owner: UUID, timeout: timedelta, more: Values) -> list[Values]:
     taken = []
     for row in chosen:
         claimed = await s.change(
@@ -334,8 +336,24 @@ async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: ti
         )
         assert claimed is not None
         names = ("instance_uid", "entry_id", "process_id", "variables", "attempts", "tenant_id")
-        taken.append({**{name: claimed[name] for name in names}, "served": last})
+        taken.append({**{name: claimed[name] for name in names}, **more})
     return taken
+
+
+@statement("dispatches", "claim")
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
+    _, free = _starts(s, engine_id)
+    free.sort(key=lambda row: row["next_at"])
+    return await _claim(s, free[:limit], owner, timeout, {})
+
+
+@statement("dispatches", "claim_in_turn")
+async def claim_in_turn(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, served: str
+) -> list[Values]:
+    waiting, free = _starts(s, engine_id)
+    chosen, more = take_in_turn(waiting, free, limit, served, s.now)
+    return await _claim(s, chosen, owner, timeout, more)
 
 
 @statement("dispatches", "postpone")

@@ -11,8 +11,8 @@ _FARTHEST = 64
 
 def take_in_turn(
     waiting: Sequence[Values], free: Sequence[Values], limit: int, served: str, now: datetime
-) -> tuple[list[Values], str | None]:
-    """Return up to `limit` of the free rows, and behind which tenant the next claim begins.
+) -> tuple[list[Values], Values]:
+    """Return up to `limit` of the free rows, and what each row says besides: where the next turn begins.
 
     `waiting` are all rows of the queue: tenants with nothing due are visited too, and those that have something due get
     a share even if none of it is free.
@@ -33,6 +33,8 @@ def take_in_turn(
     found = [id(row) for _, _, row in ranked]
     rest = [row for row in oldest if id(row) not in found]
     places = [place for _, place, _ in ranked[:limit]]
-    if len(with_due) <= limit:
-        return chosen + rest[: limit - len(chosen)], turn[-1] if turn else served
-    return chosen + rest[: limit - len(chosen)], with_due[max(places)] if places else None
+    last: str | None = turn[-1] if turn else served
+    if len(with_due) > limit:
+        last = with_due[max(places)] if places else None
+    more: Values = {"served": last, "has_several": len(with_due) > 1 or len(turn) == _FARTHEST}
+    return chosen + rest[: limit - len(chosen)], more
