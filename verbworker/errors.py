@@ -11,6 +11,7 @@ VerbworkerError
 │   ├── RequestConflict        it was asked, decided or ended otherwise before
 │   ├── NotFound               there is no such entry, gate or message
 │   ├── NotAllowed             the roles of who asks do not allow it
+│   ├── QuotaExceeded          the tenant has used up a quota; ask again later
 │   ├── EntryFailed            an entry ended without a result: it failed or was cancelled
 │   └── EntryNotEnded          an entry has no result yet; ask again
 ├── StoreError                 Postgres refused a statement
@@ -111,6 +112,17 @@ class NotAllowed(Refused):
     """The roles of the person who asks do not allow it; the message says who may."""
 
     http_status = 403
+
+
+class QuotaExceeded(Refused):
+    """The tenant has used up one of its quotas, `quota`; nothing was stored. Ask again after `retry_after` seconds."""
+
+    http_status = 429
+
+    def __init__(self, message: str, *, quota: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.quota = quota
+        self.retry_after = retry_after
 
 
 class EntryFailed(Refused):

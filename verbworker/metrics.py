@@ -68,6 +68,18 @@ POOL_WAIT = Histogram(
 MESSAGES = Counter("verbworker_messages", "What became of messages from outside", ["outcome"], registry=REGISTRY)
 INBOX = Gauge("verbworker_inbox_messages", "Messages that wait to be delivered", registry=REGISTRY)
 INBOX_AGE = Gauge("verbworker_inbox_age_seconds", "Age of the oldest message that waits", registry=REGISTRY)
+QUOTA_REFUSALS = Counter(
+    "verbworker_quota_refusals",
+    "Starts and messages refused because a tenant used up a quota",
+    ["quota"],
+    registry=REGISTRY,
+)
+QUOTA_SHARE = Gauge(
+    "verbworker_quota_share",
+    "Used part of a tenant's quota, for the twenty fullest; 1 is all of it",
+    ["tenant", "quota"],
+    registry=REGISTRY,
+)
 WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has not started", registry=REGISTRY)
 WAITING_STARTS_AGE = Gauge(
     "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not started", registry=REGISTRY

@@ -11,6 +11,51 @@ VALUES (
 ON CONFLICT (tenant_id, message_id) DO NOTHING
 RETURNING message_id;
 
+-- name: receive_within
+-- The same for a tenant with quotas. `quota` names the one that is used up; then nothing is written. An id that the
+-- tenant used before is no new message. Counted as starts are, by `open_within` of the runbook; the message that reaches
+-- the quota of bytes still passes.
+WITH used AS MATERIALIZED (
+  SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM verbworker.inbox_message WHERE tenant_id = $1 AND message_id = $2) THEN NULL
+    WHEN minute.requests >= $16::bigint THEN 'messages_per_minute'
+    WHEN minute.bytes >= $17::bigint THEN 'message_bytes_per_minute'
+    WHEN $18::bigint IS NOT NULL AND (
+      SELECT count(*)
+      FROM (SELECT 1 FROM verbworker.inbox_message WHERE tenant_id = $1 AND state = 'received' LIMIT $18) AS waiting
+    ) >= $18 THEN 'waiting_messages'
+  END AS quota
+  FROM (
+    SELECT sum(requests) AS requests, sum(bytes) AS bytes
+    FROM verbworker.tenant_use
+    WHERE tenant_id = $1 AND kind = 'messages' AND minute = date_trunc('minute', statement_timestamp())
+  ) AS minute
+),
+made AS (
+  INSERT INTO verbworker.inbox_message (
+    tenant_id, message_id, message_name, correlation_key, body_hash, payload, entry_id, correlation_id, causation_id,
+    traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at
+  )
+  SELECT $1::text, $2::text, $3::text, $4::text, $5::bytea, $6::bytea, $7::uuid, $8::text, $9::text, $10::text, $11::text,
+    $12::text, $13::interval, clock_timestamp() + $13, $14::uuid, clock_timestamp() + $15::interval
+  FROM used
+  WHERE used.quota IS NULL
+  ON CONFLICT (tenant_id, message_id) DO NOTHING
+  RETURNING message_id
+),
+counted AS (
+  INSERT INTO verbworker.tenant_use AS minute (tenant_id, kind, minute, backend, requests, bytes)
+  SELECT $1, 'messages', date_trunc('minute', statement_timestamp()), pg_backend_pid(), 1,
+    coalesce(octet_length($6), 0)
+  FROM made
+  WHERE $16 IS NOT NULL OR $17 IS NOT NULL
+  ON CONFLICT (tenant_id, kind, minute, backend) DO UPDATE SET
+    requests = minute.requests + 1, bytes = minute.bytes + excluded.bytes
+)
+SELECT (SELECT made.message_id FROM made) AS message_id, used.quota,
+  ceil(60 - extract(second FROM statement_timestamp()))::integer AS seconds
+FROM used;
+
 -- name: read
 -- The message with this id.
 SELECT body_hash, state, received_at
@@ -50,6 +95,138 @@ WHERE (message.tenant_id, message.message_id) IN (
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
   message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
+
+-- name: claim_in_turn
+-- The same while more is due than one claim takes. Tenants are served in turn, as by `claim_in_turn` of dispatches,
+-- beginning behind $6.
+WITH RECURSIVE turn AS (
+  SELECT $6::text AS tenant_id, 0 AS place, false AS is_second_half
+  UNION ALL
+  SELECT next.tenant_id, turn.place + 1, next.is_second_half
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT ahead.tenant_id, turn.is_second_half
+    FROM (
+      SELECT message.tenant_id
+      FROM verbworker.inbox_message AS message
+      WHERE message.engine_id = $1 AND message.state IN ('received', 'published')
+        AND message.tenant_id > turn.tenant_id
+      ORDER BY message.tenant_id
+      LIMIT 1
+    ) AS ahead
+    UNION ALL
+    SELECT first.tenant_id, true
+    FROM (
+      SELECT message.tenant_id
+      FROM verbworker.inbox_message AS message
+      WHERE message.engine_id = $1 AND message.state IN ('received', 'published') AND NOT turn.is_second_half
+      ORDER BY message.tenant_id
+      LIMIT 1
+    ) AS first
+    LIMIT 1
+  ) AS next
+  WHERE turn.place < 64 AND NOT (next.is_second_half AND next.tenant_id > $6)
+),
+tenant AS MATERIALIZED (
+  SELECT turn.tenant_id, turn.place, count(*) OVER () AS number
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT due.next_at
+    FROM verbworker.inbox_message AS due
+    WHERE due.engine_id = $1 AND due.tenant_id = turn.tenant_id AND due.state IN ('received', 'published')
+      -- The statement's own time, and not the clock's: only that bounds the index to what is due.
+      AND due.next_at <= statement_timestamp()
+    ORDER BY due.next_at
+    LIMIT 1
+  ) AS oldest
+  WHERE turn.place > 0
+),
+found AS MATERIALIZED (
+  SELECT tenant.place, due.tenant_id, due.message_id, due.next_at
+  FROM tenant
+  CROSS JOIN LATERAL (
+    SELECT due.tenant_id, due.message_id, due.next_at
+    FROM verbworker.inbox_message AS due
+    WHERE due.engine_id = $1 AND due.tenant_id = tenant.tenant_id AND due.state IN ('received', 'published')
+      AND due.next_at <= statement_timestamp()
+      AND (due.state = 'published' OR NOT EXISTS (
+        SELECT 1
+        FROM verbworker.inbox_message AS earlier
+        WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
+          AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
+          AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+      ))
+      AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
+        OR NOT EXISTS (
+          SELECT 1
+          FROM verbworker.process_deployment AS deployment
+          WHERE deployment.engine_id = $1
+            AND jsonb_path_exists(
+              deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name)
+            )
+        ))
+    ORDER BY due.next_at
+    LIMIT ($3 + tenant.number - 1) / tenant.number
+    FOR UPDATE SKIP LOCKED
+  ) AS due
+),
+shared AS MATERIALIZED (
+  SELECT ranked.tenant_id, ranked.message_id, ranked.place
+  FROM (
+    SELECT tenant_id, message_id, place, row_number() OVER (PARTITION BY place ORDER BY next_at) AS rank
+    FROM found
+  ) AS ranked
+  ORDER BY ranked.rank, ranked.place
+  LIMIT $3
+),
+rest AS MATERIALIZED (
+  SELECT due.tenant_id, due.message_id
+  FROM verbworker.inbox_message AS due
+  WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= statement_timestamp()
+    AND NOT EXISTS (
+      SELECT 1
+      FROM found
+      WHERE found.tenant_id = due.tenant_id AND found.message_id = due.message_id
+    )
+    AND (due.state = 'published' OR NOT EXISTS (
+      SELECT 1
+      FROM verbworker.inbox_message AS earlier
+      WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
+        AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
+        AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+    ))
+    AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
+      OR NOT EXISTS (
+        SELECT 1
+        FROM verbworker.process_deployment AS deployment
+        WHERE deployment.engine_id = $1
+          AND jsonb_path_exists(
+            deployment.waits, '$.*.message ? (@ == $name)', jsonb_build_object('name', due.message_name)
+          )
+      ))
+  ORDER BY due.next_at
+  LIMIT $3 - (SELECT count(*) FROM shared)
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE verbworker.inbox_message AS message
+SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
+WHERE (message.tenant_id, message.message_id) IN (
+  SELECT tenant_id, message_id
+  FROM shared
+  UNION ALL
+  SELECT tenant_id, message_id
+  FROM rest
+)
+RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
+  message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
+  message.traceparent, message.expires_at <= clock_timestamp() AS is_over, (
+    SELECT turn.tenant_id
+    FROM turn
+    WHERE turn.place = CASE
+      WHEN (SELECT count(*) FROM tenant) > $3 THEN (SELECT max(shared.place) FROM shared)
+      ELSE (SELECT max(turn.place) FROM turn)
+    END
+  ) AS served, (SELECT count(*) > 1 FROM tenant) OR (SELECT max(turn.place) = 64 FROM turn) AS has_several;
 
 -- name: seize
 -- Claim one message to deliver it now, unless another process is delivering it or it needs no delivery any more.

@@ -8,6 +8,49 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (tenant_id, request_key) DO NOTHING
 RETURNING entry_id;
 
+-- name: open_within
+-- The same for a tenant with quotas. `quota` names the one that is used up; then nothing is written. A request key that
+-- the tenant used before is no new start. Open cases are counted up to the quota, by an index; starts are counted in a row
+-- of this session and minute, so that no start of the tenant waits for another. What others have not committed is not
+-- seen: as many starts as are under way at one moment may pass beyond the quota.
+WITH used AS MATERIALIZED (
+  SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM verbworker.runbook_entry WHERE tenant_id = $2 AND request_key = $3) THEN NULL
+    WHEN $16::bigint IS NOT NULL AND (
+      SELECT sum(minute.requests)
+      FROM verbworker.tenant_use AS minute
+      WHERE minute.tenant_id = $2 AND minute.kind = 'starts'
+        AND minute.minute = date_trunc('minute', statement_timestamp())
+    ) >= $16 THEN 'starts_per_minute'
+    WHEN $17::bigint IS NOT NULL AND (
+      SELECT count(*)
+      FROM (SELECT 1 FROM verbworker.runbook_entry WHERE tenant_id = $2 AND ended_at IS NULL LIMIT $17) AS open_entry
+    ) >= $17 THEN 'open_cases'
+  END AS quota
+),
+made AS (
+  INSERT INTO verbworker.runbook_entry (
+    entry_id, tenant_id, request_key, request_hash, verb, verb_version, mode, sentence, invocation, args, asked_by,
+    provenance, traceparent, process_id, asked_by_id
+  )
+  SELECT $1::uuid, $2::text, $3::text, $4::bytea, $5::text, $6::text, $7::text, $8::text, $9::text, $10::bytea, $11::text,
+    $12::jsonb, $13::text, $14::text, $15::uuid
+  FROM used
+  WHERE used.quota IS NULL
+  ON CONFLICT (tenant_id, request_key) DO NOTHING
+  RETURNING entry_id
+),
+counted AS (
+  INSERT INTO verbworker.tenant_use AS minute (tenant_id, kind, minute, backend, requests, bytes)
+  SELECT $2, 'starts', date_trunc('minute', statement_timestamp()), pg_backend_pid(), 1, 0
+  FROM made
+  WHERE $16 IS NOT NULL
+  ON CONFLICT (tenant_id, kind, minute, backend) DO UPDATE SET requests = minute.requests + 1
+)
+SELECT (SELECT made.entry_id FROM made) AS entry_id, used.quota,
+  ceil(60 - extract(second FROM statement_timestamp()))::integer AS seconds
+FROM used;
+
 -- name: by_request
 -- The entry an earlier request with the same key made.
 SELECT entry_id, request_hash

@@ -168,16 +168,18 @@ ended AS (
 ),
 job_made AS (
   INSERT INTO verbworker_engine.job (
-    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at, worker,
-    activated_ms
+    job_key, instance_key, tenant_id, case_tenant, type, element_id, element_instance_key, retries, headers, due_at,
+    worker, activated_ms
   )
   SELECT
-    made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
-    made.retries, made.headers, (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
+    made.job_key, ready.instance_key, ready.tenant_id, made.case_tenant, made.type, made.element_id,
+    made.element_instance_key, made.retries, made.headers,
+    (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
     CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
   FROM unnest(
-    $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[]
-  ) AS made (job_key, type, element_id, element_instance_key, retries, headers, worker, timeout_ms)
+    $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[],
+    $20::text[]
+  ) AS made (job_key, type, element_id, element_instance_key, retries, headers, worker, timeout_ms, case_tenant)
   JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
 ),
 job_gone AS (
@@ -197,14 +199,14 @@ job_set AS (
   UPDATE verbworker_engine.job
   SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
     due_at = (SELECT now FROM clock)
-  FROM unnest($20::bigint[], $21::boolean[], $22::integer[]) AS wanted (job_key, is_held, retries), ready
-  WHERE job.job_key = ANY ($20::bigint[]) AND job.job_key = wanted.job_key
+  FROM unnest($21::bigint[], $22::boolean[], $23::integer[]) AS wanted (job_key, is_held, retries), ready
+  WHERE job.job_key = ANY ($21::bigint[]) AND job.job_key = wanted.job_key
     AND ready.instance_key = (wanted.job_key >> 20) << 20
 ),
 timer_set AS (
   INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at)
   SELECT wanted.wait_key, ready.instance_key, wanted.due_at
-  FROM unnest($23::bigint[], $24::timestamptz[]) AS wanted (wait_key, due_at)
+  FROM unnest($24::bigint[], $25::timestamptz[]) AS wanted (wait_key, due_at)
   JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
   ON CONFLICT (wait_key) DO UPDATE SET due_at = excluded.due_at
 ),
@@ -215,19 +217,19 @@ subscribed AS (
   SELECT
     wanted.wait_key, ready.instance_key, ready.tenant_id, ready.process_id, wanted.message_name,
     wanted.correlation_key, (SELECT now FROM clock)
-  FROM unnest($25::bigint[], $26::text[], $27::text[]) AS wanted (wait_key, message_name, correlation_key)
+  FROM unnest($26::bigint[], $27::text[], $28::text[]) AS wanted (wait_key, message_name, correlation_key)
   JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
 ),
 timer_closed AS (
   DELETE FROM verbworker_engine.timer
-  USING unnest($28::bigint[]) AS closed (wait_key), ready
-  WHERE timer.wait_key = ANY ($28::bigint[]) AND timer.wait_key = closed.wait_key
+  USING unnest($29::bigint[]) AS closed (wait_key), ready
+  WHERE timer.wait_key = ANY ($29::bigint[]) AND timer.wait_key = closed.wait_key
     AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 subscription_closed AS (
   DELETE FROM verbworker_engine.subscription
-  USING unnest($28::bigint[]) AS closed (wait_key), ready
-  WHERE subscription.wait_key = ANY ($28::bigint[]) AND subscription.wait_key = closed.wait_key
+  USING unnest($29::bigint[]) AS closed (wait_key), ready
+  WHERE subscription.wait_key = ANY ($29::bigint[]) AND subscription.wait_key = closed.wait_key
     AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 incident_made AS (
@@ -237,29 +239,30 @@ incident_made AS (
   SELECT
     made.incident_key, ready.instance_key, nullif(made.job_key, 0), made.element_id, made.kind, made.message,
     made.element_instance_key, (SELECT now FROM clock)
-  FROM unnest($29::bigint[], $30::bigint[], $31::text[], $32::text[], $33::text[], $34::bigint[])
+  FROM unnest($30::bigint[], $31::bigint[], $32::text[], $33::text[], $34::text[], $35::bigint[])
     AS made (incident_key, job_key, element_id, kind, message, element_instance_key)
   JOIN ready ON ready.instance_key = (made.incident_key >> 20) << 20
 ),
 incident_gone AS (
   DELETE FROM verbworker_engine.incident
-  USING unnest($35::bigint[]) AS gone (incident_key), ready
-  WHERE incident.incident_key = ANY ($35::bigint[]) AND incident.incident_key = gone.incident_key
+  USING unnest($36::bigint[]) AS gone (incident_key), ready
+  WHERE incident.incident_key = ANY ($36::bigint[]) AND incident.incident_key = gone.incident_key
     AND ready.instance_key = (gone.incident_key >> 20) << 20
 ),
 message_taken AS (
   UPDATE verbworker_engine.message
   SET taken_by = message.taken_by || ready.process_id
-  FROM unnest($36::bigint[], $37::bigint[]) AS taken (message_key, instance_key)
+  FROM unnest($37::bigint[], $38::bigint[]) AS taken (message_key, instance_key)
   JOIN ready ON ready.instance_key = taken.instance_key
-  WHERE message.message_key = ANY ($36::bigint[]) AND message.message_key = taken.message_key
+  WHERE message.message_key = ANY ($37::bigint[]) AND message.message_key = taken.message_key
 )
 
 -- name: finish
 -- Store one verdict together with the step of the embedded engine that completes its job.
 SELECT answer, at_ms
 FROM verbworker_engine.finish_job(
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+  $26
 );
 
 -- name: activate
@@ -303,16 +306,170 @@ taken AS (
   -- The array keeps a plan made while the table was empty from reading the whole of it later.
   WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
   RETURNING
-    chosen.number, job.job_key, job.instance_key, job.tenant_id, job.type, job.element_id, job.element_instance_key,
-    job.retries, job.headers, job.activated_ms
+    chosen.number, job.job_key, job.instance_key, job.tenant_id, job.case_tenant, job.type, job.element_id,
+    job.element_instance_key, job.retries, job.headers, job.activated_ms
 )
 SELECT
-  taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.type, taken.element_id,
+  taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.case_tenant, taken.type, taken.element_id,
   taken.element_instance_key, taken.retries, taken.headers, taken.activated_ms,
   instance.definition_key, instance.process_id, instance.start_key, instance.variables, instance.state,
   instance.revision
 FROM taken
 JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
+WHERE instance.instance_key = ANY (ARRAY(SELECT instance_key FROM taken))
+ORDER BY taken.job_key;
+
+-- name: activate_in_turn
+-- The same while more is due than is asked for. The tenants of the cases are served in turn, each with an equal share,
+-- beginning behind the one that was served last: `turn` walks from tenant to tenant by the index, once round or 64
+-- tenants far. What is left goes to the longest waiting.
+WITH RECURSIVE clock AS MATERIALIZED (
+  SELECT verbworker_engine.now() AS now
+),
+ask AS MATERIALIZED (
+  SELECT *
+  FROM unnest($1::integer[], $2::text[], $3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[])
+    AS ask (number, type, tenant_id, most, timeout_ms, worker, served)
+),
+turn AS (
+  SELECT ask.number, ask.type, ask.tenant_id, ask.served, ask.served AS case_tenant, 0 AS place,
+    false AS is_second_half
+  FROM ask
+  UNION ALL
+  SELECT turn.number, turn.type, turn.tenant_id, turn.served, next.case_tenant, turn.place + 1, next.is_second_half
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT ahead.case_tenant, turn.is_second_half
+    FROM (
+      SELECT job.case_tenant
+      FROM verbworker_engine.job
+      WHERE job.type = turn.type AND job.tenant_id = turn.tenant_id AND NOT job.is_held
+        AND job.case_tenant > turn.case_tenant
+      ORDER BY job.case_tenant
+      LIMIT 1
+    ) AS ahead
+    UNION ALL
+    SELECT first.case_tenant, true
+    FROM (
+      SELECT job.case_tenant
+      FROM verbworker_engine.job
+      WHERE job.type = turn.type AND job.tenant_id = turn.tenant_id AND NOT job.is_held AND NOT turn.is_second_half
+      ORDER BY job.case_tenant
+      LIMIT 1
+    ) AS first
+    LIMIT 1
+  ) AS next
+  WHERE turn.place < 64 AND NOT (next.is_second_half AND next.case_tenant > turn.served)
+),
+tenant AS MATERIALIZED (
+  SELECT turn.number, turn.type, turn.tenant_id, turn.case_tenant, turn.place,
+    count(*) OVER (PARTITION BY turn.number) AS tenants
+  FROM turn
+  CROSS JOIN LATERAL (
+    SELECT job.due_at
+    FROM verbworker_engine.job
+    WHERE job.type = turn.type AND job.tenant_id = turn.tenant_id AND job.case_tenant = turn.case_tenant
+      AND NOT job.is_held AND job.due_at <= (SELECT now FROM clock)
+    ORDER BY job.due_at
+    LIMIT 1
+  ) AS oldest
+  WHERE turn.place > 0
+),
+found AS MATERIALIZED (
+  SELECT ask.number, ask.most, ask.tenant_id, tenant.case_tenant, tenant.place, job.job_key, job.due_at
+  FROM tenant
+  JOIN ask ON ask.number = tenant.number AND ask.tenant_id = tenant.tenant_id
+  CROSS JOIN LATERAL (
+    SELECT job.job_key, job.due_at
+    FROM verbworker_engine.job
+    WHERE job.type = tenant.type AND job.tenant_id = tenant.tenant_id AND job.case_tenant = tenant.case_tenant
+      AND NOT job.is_held AND job.due_at <= (SELECT now FROM clock)
+    ORDER BY job.due_at
+    LIMIT (ask.most + tenant.tenants - 1) / tenant.tenants
+    FOR UPDATE SKIP LOCKED
+  ) AS job
+),
+shared AS MATERIALIZED (
+  SELECT ranked.number, ranked.job_key, ranked.due_at, ranked.tenant_id, ranked.place
+  FROM (
+    SELECT placed.*, row_number() OVER (PARTITION BY placed.number ORDER BY placed.rank, placed.place) AS position
+    FROM (
+      SELECT found.*, row_number() OVER (PARTITION BY number, tenant_id, place ORDER BY due_at) AS rank
+      FROM found
+    ) AS placed
+  ) AS ranked
+  WHERE ranked.position <= ranked.most
+),
+rest AS MATERIALIZED (
+  SELECT ask.number, job.job_key, job.due_at
+  FROM ask
+  CROSS JOIN LATERAL (
+    SELECT job.job_key, job.due_at
+    FROM verbworker_engine.job
+    WHERE job.type = ask.type AND job.tenant_id = ask.tenant_id AND NOT job.is_held
+      AND job.due_at <= (SELECT now FROM clock) AND job.job_key <> ALL (ARRAY(SELECT job_key FROM found))
+    ORDER BY job.due_at
+    LIMIT ask.most - (SELECT count(*) FROM shared WHERE shared.number = ask.number)
+    FOR UPDATE SKIP LOCKED
+  ) AS job
+),
+chosen AS MATERIALIZED (
+  SELECT picked.number, picked.job_key, ask.timeout_ms, ask.worker
+  FROM (
+    SELECT number, job_key
+    FROM shared
+    UNION ALL
+    SELECT filled.number, filled.job_key
+    FROM (
+      SELECT rest.number, rest.job_key, row_number() OVER (PARTITION BY rest.number ORDER BY rest.due_at) AS position
+      FROM rest
+    ) AS filled
+    JOIN (SELECT number, max(most) AS most FROM ask GROUP BY number) AS wanted ON wanted.number = filled.number
+    WHERE filled.position <= wanted.most - (SELECT count(*) FROM shared WHERE shared.number = filled.number)
+  ) AS picked
+  -- An ask for several tenants of the engine has a line for each, all with the same words.
+  JOIN (SELECT DISTINCT ON (number) number, timeout_ms, worker FROM ask ORDER BY number) AS ask
+    ON ask.number = picked.number
+),
+last AS MATERIALIZED (
+  SELECT DISTINCT ON (turn.number, turn.tenant_id) turn.number, turn.tenant_id, turn.case_tenant, turn.place = 64 OR (
+    SELECT count(*) > 1
+    FROM tenant
+    WHERE tenant.number = ask.number
+  ) AS has_several
+  FROM turn
+  JOIN ask ON ask.number = turn.number AND ask.tenant_id = turn.tenant_id
+  WHERE turn.place <= CASE
+    WHEN (SELECT count(*) FROM tenant WHERE tenant.number = ask.number) > ask.most THEN (
+      SELECT max(shared.place)
+      FROM shared
+      WHERE shared.number = ask.number AND shared.tenant_id = ask.tenant_id
+    )
+    ELSE 64
+  END
+  ORDER BY turn.number, turn.tenant_id, turn.place DESC
+),
+taken AS (
+  UPDATE verbworker_engine.job
+  SET worker = chosen.worker,
+    due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
+    -- Strictly growing per job, even if the clock goes back: it distinguishes deliveries.
+    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
+  FROM chosen
+  -- The array keeps a plan made while the table was empty from reading the whole of it later.
+  WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
+  RETURNING
+    chosen.number, job.job_key, job.instance_key, job.tenant_id, job.case_tenant, job.type, job.element_id,
+    job.element_instance_key, job.retries, job.headers, job.activated_ms
+)
+SELECT
+  taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.case_tenant, taken.type, taken.element_id,
+  taken.element_instance_key, taken.retries, taken.headers, taken.activated_ms,
+  instance.definition_key, instance.process_id, instance.start_key, instance.variables, instance.state,
+  instance.revision, last.case_tenant AS served, last.has_several
+FROM taken
+JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
+LEFT JOIN last ON last.number = taken.number AND last.tenant_id = taken.tenant_id
 WHERE instance.instance_key = ANY (ARRAY(SELECT instance_key FROM taken))
 ORDER BY taken.job_key;
 

@@ -87,6 +87,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("db", "roles"): (),
     ("db", "status"): (),
     ("db", "retention"): (),
+    ("db", "quotas"): (),
 }
 # The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
 OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("scaffold",), ("verify",)} | {

@@ -43,6 +43,8 @@ class Driver:
         self.tokens: list[tuple[UUID, UUID]] = []
         self.claimed: list[tuple[int, ClaimedMessage]] = []
         self.contents = [b"first"]
+        # Rows that were claimed together are due at the same time, and a smaller claim would take any of them.
+        self.most = dice.choice((1, 9))
         # A message takes several steps in order to come anywhere.
         self.acts = [act for act in OPERATIONS for _ in range(3 if "message" in act.__name__ else 1)]
 

@@ -75,6 +75,7 @@ def test_a_role_need_not_do_what_no_statement_does() -> None:
         ("verbworker", "person", "UPDATE"),
         ("verbworker", "process_deployment", "UPDATE"),
         ("verbworker", "step_visit", "UPDATE"),
+        ("verbworker", "tenant_use", "UPDATE"),
         ("verbworker_engine", "ended_instance", "UPDATE"),
         ("verbworker_engine", "message_start", "UPDATE"),
         ("verbworker_engine", "timer", "UPDATE"),

@@ -77,6 +77,18 @@ async def test_effect_verdict_token_and_acknowledgement_are_one_commit(rig: Rig)
     assert len({row["by"] for row in rows}) == 1
 
 
+async def test_the_next_job_names_the_tenant_of_the_case(rig: Rig) -> None:
+    await started(rig, DOMAIN, "book", "annotate")
+    before = await rig.database.fetch("SELECT type, case_tenant FROM verbworker_engine.job")
+
+    await rig.work(f"{DOMAIN}.book")
+
+    after = await rig.database.fetch("SELECT type, case_tenant FROM verbworker_engine.job")
+    tenant = (await rig.database.fetch("SELECT tenant_id FROM verbworker.workflow_instance"))[0]["tenant_id"]
+    assert tenant
+    assert [tuple(row) for row in (*before, *after)] == [(f"{DOMAIN}.book", tenant), (f"{DOMAIN}.annotate", tenant)]
+
+
 @pytest.mark.req("TOK-07", "TST-10")
 async def test_a_worker_that_dies_before_its_verb_is_stored_leaves_nothing(rig: Rig) -> None:
     await started(rig, DOMAIN, "book", "annotate")

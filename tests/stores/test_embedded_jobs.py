@@ -12,7 +12,7 @@ from tests.support.zeebe_engine import outcome, until_it_works
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import CommandInvalid, EngineUnavailable, JobGone, JobNotActive
-from verbworker.job.job import Job
+from verbworker.job.job import TENANT_ID, Job
 from verbworker.stores.database import Database
 from verbworker.stores.migrations import migrate
 
@@ -335,3 +335,20 @@ async def test_a_database_that_is_not_there_is_an_engine_that_is_not_there() -> 
     with pytest.raises(EngineUnavailable, match="cannot be reached"):
         async with EmbeddedEngine(Database("postgresql://127.0.0.1:1/none", size=1)):
             pass
+
+
+@pytest.mark.req("TOK-05")
+async def test_cases_of_all_tenants_are_served_in_turn_at_every_step(engine: EmbeddedEngine) -> None:
+    await deploy(engine, line("a", "b"))
+    for tenant, cases in (("loud", 20), ("quiet", 2)):
+        for _ in range(cases):
+            await engine.start(Start("p", {TENANT_ID: tenant}))
+
+    served: dict[str, list[object]] = {}
+    for kind in ("a", "b"):
+        for _ in range(5):
+            (job,) = await take(engine, kind, wait_ms=-1)
+            served.setdefault(kind, []).append(job.variables[TENANT_ID])
+            await engine.complete(job.key, {})
+
+    assert served == {kind: ["loud", "loud", "quiet", "loud", "quiet"] for kind in ("a", "b")}

@@ -35,6 +35,7 @@ OTHER_OWNERS = {
     "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
     "verbworker.stall": "the stall detector, when the entry moves again or has ended",
     "verbworker.upkeep_turn": "kept: one row for each service that workers take turns at",
+    "verbworker.tenant_use": "the watch of quotas, an hour after the minute that it counts",
     "verbworker.person": "kept: one row for each person who logged in; what they did names the row",
     "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
     "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",

@@ -21,7 +21,7 @@ from verbworker.api.settings import Scope
 from verbworker.api.webhook import Signed
 from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.http.answers import WITHOUT_BODY, content_type
-from verbworker.http.body import read_body
+from verbworker.http.body import announced_length, read_body
 from verbworker.http.rate import GuessBrake, Rates
 from verbworker.stores.access.tenancy import serve_tenant
 
@@ -45,14 +45,13 @@ class Admission:
             raise self._refusal(request)
         if isinstance(claim, Sender):
             self._require(claim, scope)
-        body = await self._read(request)
+        body = await self._read(request, claim.name if isinstance(claim, Sender) else None)
         sender = claim if isinstance(claim, Sender) else self.guard.signer(claim, body)
         if sender is None:
             raise self._refusal(request)
         if isinstance(claim, Signed):
             self._require(sender, scope)
-        # A large body is as much work as several small ones; the sender's next request waits for it.
-        self.rates.charge(sender.name, len(body) / _BYTES_PER_REQUEST)
+            self.rates.charge(sender.name, len(body) / _BYTES_PER_REQUEST)
         return sender, body
 
     def _refusal(self, request: Request) -> HTTPException:
@@ -61,22 +60,43 @@ class Admission:
             return HTTPException(429, "too many wrong credentials; retry later", _retry_after(seconds))
         return HTTPException(401, "a valid credential is required", _CHALLENGE)
 
-    async def _read(self, request: Request) -> bytes:
+    async def _read(self, request: Request, sender: str | None) -> bytes:
         if request.method in WITHOUT_BODY:
             return b""
         kind = content_type(request)
         if kind != "application/json" and not kind.endswith("+json"):
             raise HTTPException(415, "the content type must be application/json")
-        return await read_body(request, self.limit)
+        if sender is None:
+            return await read_body(request, self.limit)
+        # A large body is as much work as several small ones; the sender's next request waits for it. It is paid for
+        # before it is read: many at the same time would all be read before the first was charged.
+        announced = announced_length(request)
+        self.rates.charge(sender, min(announced, self.limit) / _BYTES_PER_REQUEST)
+        return await read_body(request, self.limit, None if announced else self._pay_by_part(sender))
+
+    def _pay_by_part(self, sender: str) -> Callable[[int], None]:
+        """Return what takes a request from the rate for each further part of a body that does not tell its length."""
+        paid = 1
+
+        def pay(size: int) -> None:
+            nonlocal paid
+            while paid < size / _BYTES_PER_REQUEST:
+                self._take(sender)
+                paid += 1
+
+        return pay
 
     def _require(self, sender: Sender, scope: Scope) -> None:
-        seconds = self.rates.wait(sender.name, time.monotonic())
-        if seconds > 0:
-            raise HTTPException(429, "this sender exceeds its rate limit; retry later", _retry_after(seconds))
+        self._take(sender.name)
         if scope not in sender.scopes:
             raise HTTPException(403, f"this credential does not allow it: its scopes do not include {scope}")
         if scope is not Scope.READ:
             sender.person.require_change()
+
+    def _take(self, sender: str) -> None:
+        seconds = self.rates.wait(sender, time.monotonic())
+        if seconds > 0:
+            raise HTTPException(429, "this sender exceeds its rate limit; retry later", _retry_after(seconds))
 
 
 def _retry_after(seconds: float) -> dict[str, str]:

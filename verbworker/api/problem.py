@@ -20,6 +20,7 @@ from verbworker.errors import (
     MessageInvalid,
     NotAllowed,
     PermanentContract,
+    QuotaExceeded,
     Refused,
     RequestConflict,
     StoreConflict,
@@ -51,7 +52,7 @@ _REFUSALS: Final = {
     404: "There is no such thing, or it belongs to another tenant",
     409: "It conflicts with an earlier request, decision or end",
     422: "The request is invalid",
-    429: "The sender exceeds its rate limit",
+    429: "The sender exceeds its rate limit, or its tenant a quota",
     503: "The database does not answer",
 }
 _REFUSALS_OF_BODIES: Final = {
@@ -113,6 +114,8 @@ def _problem_of(request: Request, error: Exception) -> Response:
             return _problem(422, "the request is invalid", _fields(error))
         case MessageInvalid() | InvocationInvalid():
             return _problem(422, str(error), dict(error.fields))
+        case QuotaExceeded():
+            return _problem(error.http_status, str(error), headers=_retry_after(error))
         case Refused():
             return _problem(error.http_status, str(error))
         case PermanentContract():
@@ -130,6 +133,10 @@ def _problem_of(request: Request, error: Exception) -> Response:
     return _problem(500, "the server met an unexpected error")
 
 
+def _retry_after(error: QuotaExceeded) -> dict[str, str]:
+    return {"Retry-After": str(error.retry_after)}
+
+
 def _what_to_do(request: Request) -> str:
     """Say what a caller can do while the database is away."""
     if request.method in WITHOUT_BODY:
@@ -145,6 +152,8 @@ def _sentence_of(error: Exception) -> Response:
             return json_error(error.status_code, error.detail, error.headers)
         case MessageInvalid():
             return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
+        case QuotaExceeded():
+            return json_error(error.http_status, str(error), _retry_after(error))
         case RequestConflict() | NotAllowed():
             return json_error(error.http_status, str(error))
         case StoreUnavailable() | StoreConflict():

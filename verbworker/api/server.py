@@ -66,7 +66,7 @@ async def serve(
         database = await stack.enter_async_context(pool)
         await durability.require_writable(database)
         await stack.enter_async_context(engine)
-        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4(), quotas=settings.quotas())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
         delivery = MessageDelivery(registry, inbox, letters, engine, tenant=tenant)

@@ -33,6 +33,7 @@ from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.quota_watch import QuotaWatch
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
@@ -104,6 +105,7 @@ def build_services(
         SearchReconciler(control, engine, reconciler, open_gate=open_gate, turns=turns).service,
         *undoing.services,
         retention(settings, control).service,
+        QuotaWatch(control, settings.quotas()).service,
         # Instances of the embedded engine cannot be suspended.
         *([SuspensionWatch(suspensions, engine, timeout=settings.engine_timeout).service] if is_cluster else []),
     )

@@ -6,13 +6,14 @@ import re
 import socket
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,6 +23,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from verbworker.contract.quota import Quota, Quotas
 from verbworker.contract.text import holds_controls
 from verbworker.errors import ContractInvalid
 from verbworker.payload.signature import KeyRing
@@ -31,7 +33,7 @@ FOREVER = "forever"
 _PREFIX = "VERBWORKER_"
 _OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
 _NO_SETTINGS = ("DEBUG", "FAILPOINT")
-_RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES")
+_RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES", "TENANT_QUOTAS", *(f"QUOTA_{one.name.upper()}" for one in fields(Quota)))
 _OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 _ONLY_OUTSIDE = "integrity_keys"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
@@ -86,13 +88,43 @@ def _keys(value: object) -> object:
         raise ValueError('use JSON: {"key id": "secret"}') from None
 
 
+def _quotas(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('use JSON: {"tenant": {"open_cases": 1000}}') from None
+
+
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
 Name = Annotated[str, AfterValidator(_name)]
 Words = Annotated[tuple[Name, ...], NoDecode, BeforeValidator(_words)]
 Roles = Annotated[frozenset[Name] | None, NoDecode, BeforeValidator(_words)]
 WebAddress = Annotated[str, BeforeValidator(_web_address)]
+Limit = Annotated[int, Field(ge=1)] | Literal["unlimited"] | None
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
+
+
+class TenantQuota(BaseModel):
+    """The quotas of one tenant, where they differ from the usual ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    open_cases: Limit = None
+    starts_per_minute: Limit = None
+    messages_per_minute: Limit = None
+    message_bytes_per_minute: Limit = None
+    waiting_messages: Limit = None
+
+    def over(self, usual: Quota) -> Quota:
+        """Return these quotas, and the usual ones where this has none."""
+        own = {name: None if limit == "unlimited" else limit for name, limit in self if limit is not None}
+        return replace(usual, **own)
+
+
+TenantQuotas = Annotated[dict[Name, TenantQuota], NoDecode, BeforeValidator(_quotas)]
 
 
 class Settings(BaseSettings):
@@ -175,6 +207,23 @@ class Settings(BaseSettings):
         default=None, description="directory for deleted entries; without it none is deleted"
     )
 
+    # Quotas of every tenant, and of those with their own. Nothing is limited by default.
+    quota_open_cases: int | None = Field(default=None, ge=1, description="most open cases of a tenant")
+    quota_starts_per_minute: int | None = Field(default=None, ge=1, description="most starts of a tenant per minute")
+    quota_messages_per_minute: int | None = Field(
+        default=None, ge=1, description="most messages of a tenant per minute"
+    )
+    quota_message_bytes_per_minute: int | None = Field(
+        default=None, ge=1, description="most bytes of the payloads of a tenant's messages per minute"
+    )
+    quota_waiting_messages: int | None = Field(
+        default=None, ge=1, description="most messages of a tenant that no case has taken yet"
+    )
+    tenant_quotas: TenantQuotas = Field(
+        default={},
+        description='quotas of single tenants, as JSON: {"acme": {"open_cases": 50, "waiting_messages": "unlimited"}}',
+    )
+
     http_host: str = Field(default="127.0.0.1", description="address of /live, /ready and /metrics")
     http_port: int = Field(default=8090, ge=0, le=65535, description="their port, or 0 for none")
     log_format: Literal["json", "text"] = Field(default="json", description="format of log lines")
@@ -218,6 +267,11 @@ class Settings(BaseSettings):
                 " --engine-id (a recreated cluster reuses job keys, so it needs another name)"
             )
         return (self.engine_id or "").strip()
+
+    def quotas(self) -> Quotas:
+        """Return the quotas of all tenants; a quota that a tenant's own do not name is the usual one."""
+        usual = Quota(**{one.name: getattr(self, f"quota_{one.name}") for one in fields(Quota)})
+        return Quotas(usual, {tenant: own.over(usual) for tenant, own in self.tenant_quotas.items()})
 
     def keep(self) -> dict[str, timedelta | None]:
         """Return how long each kind of row is kept, by setting name; None means forever."""

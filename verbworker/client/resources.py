@@ -90,7 +90,13 @@ class Resources:
             registry, database, database, VerbRun(threads, tracebacks=self.settings.log_tracebacks), self.owner
         )
         engine_id = self.settings.cluster()
-        return Router(registry, database, self.dispatches, direct, engine_id=engine_id, ring=ring, tracer=self.tracer)
+        return Router(
+            *(registry, database, self.dispatches, direct),
+            engine_id=engine_id,
+            ring=ring,
+            tracer=self.tracer,
+            quotas=self.settings.quotas(),
+        )
 
     @cached_property
     def ingress(self) -> "Ingress":
@@ -101,7 +107,8 @@ class Resources:
 
         if self._ingress is not None:
             return self._ingress
-        inbox = Inbox(self.database, engine_id=self.settings.cluster(), owner=self.owner)
+        quotas, engine_id = self.settings.quotas(), self.settings.cluster()
+        inbox = Inbox(self.database, engine_id=engine_id, owner=self.owner, quotas=quotas)
         return Ingress(inbox, DeadLetters(self.database))
 
     async def require_engine(self) -> None:

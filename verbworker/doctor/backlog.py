@@ -8,6 +8,7 @@ from verbworker.doctor.check_result import CheckResult, ok, warn
 from verbworker.doctor.subject import Subject
 from verbworker.runbook.event import StallKind
 from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.cases.tenant_use import TenantUse
 from verbworker.stores.checkup import Checkup, Queue
 
 _A_DAY = timedelta(days=1)  # what a daily round of an operator should have found
@@ -16,6 +17,8 @@ _SOME_MINUTES = timedelta(minutes=5)  # longer than the retries after a short ou
 _NO_GRACE = timedelta(0)  # these never resolve themselves: a person must act
 _LONGEST_WORD = 200  # characters of an error; the whole text is in the log
 _WORKERS = "workers"
+_QUOTAS = "quotas"
+_NEARLY = 0.8  # of a quota; what is left is the time to act
 SEEN_WITHIN = timedelta(minutes=2)
 """A worker notes twice a minute that it runs."""
 
@@ -108,6 +111,18 @@ async def check_stalls(name: str, subject: Subject) -> Sequence[CheckResult]:
         return [ok(name, f"0 {words}")]
     found = f"{worst.number} {words}, the longest for {_format_duration(worst.longest)} (entry {worst.entry_id})"
     return [warn(name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
+
+
+async def check_quotas(subject: Subject) -> Sequence[CheckResult]:
+    """Check for tenants that have nearly used up a quota."""
+    shares = await TenantUse(await subject.database()).shares(subject.settings.quotas())
+    full = [one for one in shares if one.share >= _NEARLY]
+    if not full:
+        return [ok(_QUOTAS, "no tenant has used more than 80 % of a quota")]
+    worst = full[0]
+    found = f"{len(full)} quota(s) of tenants are used by 80 % or more: {worst.tenant_id} has {worst.used:,} of"
+    found = f"{found} {worst.limit:,} ({worst.quota})"
+    return [warn(_QUOTAS, found, "see all: verbworker db quotas; a tenant's own: VERBWORKER_TENANT_QUOTAS")]
 
 
 def _format_duration(duration: timedelta) -> str:

@@ -57,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
         Check(name, partial(backlog.check_stalls, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.STALLS
     ),
+    Check("quotas", backlog.check_quotas, "check the database's load", ("migrations",)),
     Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
 )
 

@@ -1,7 +1,7 @@
 """Reads request bodies within a size limit and a time limit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -14,10 +14,13 @@ _MOST_DRAINED: Final = 8 * 1024 * 1024  # bytes read away so that the sender see
 _CLOSE: Final = {"Connection": "close"}
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """Return the whole body. Refuses before more than `limit` is in memory, with or without a Content-Length."""
+async def read_body(request: Request, limit: int, pay: Callable[[int], None] | None = None) -> bytes:
+    """Return the whole body. Refuses before more than `limit` is in memory, with or without a Content-Length.
+
+    `pay` is called with the size so far, and may refuse the rest by an exception.
+    """
     stream = request.stream()
-    if _announced_length(request) > limit:
+    if announced_length(request) > limit:
         await _drain(stream)
         raise _too_large(limit)
     parts: list[bytes] = []
@@ -28,7 +31,12 @@ async def read_body(request: Request, limit: int) -> bytes:
                 size += len(part)
                 if size > limit:
                     break
+                if pay is not None:
+                    pay(size)
                 parts.append(part)
+    except HTTPException:
+        await _drain(stream)
+        raise
     except (TimeoutError, ClientDisconnect) as error:
         raise HTTPException(408, "the body did not arrive in time", _CLOSE) from error
     if size > limit:
@@ -41,7 +49,8 @@ def _too_large(limit: int) -> HTTPException:
     return HTTPException(413, f"the body is larger than {limit} bytes", _CLOSE)
 
 
-def _announced_length(request: Request) -> int:
+def announced_length(request: Request) -> int:
+    """Return the size that a request says its body has; 0 if it says none."""
     length = request.headers.get("content-length", "0")
     return int(length) if length.isascii() and length.isdecimal() and len(length) < 20 else 0
 

@@ -45,6 +45,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "standstill": ("SELECT",),
         "upkeep_turn": _KEPT,
         "plain_incident": _KEPT,
+        "tenant_use": _ALL,
     },
     "verbworker_engine": {
         "identity": _APPENDED,

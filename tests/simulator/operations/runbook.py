@@ -147,7 +147,7 @@ async def receive_message(driver: Driver) -> None:
         message_name="paper",
         message_id=f"message-{number}",
         correlation_key=f"case-{number % 3}",
-        tenant_id=TENANT,
+        tenant_id=driver.dice.choice((TENANT, "other")),
         payload=driver.dice.choice((None, {"a": 1})),
     )
     ttl = driver.dice.choice((20 * SECOND, 3600 * SECOND))
@@ -158,7 +158,7 @@ async def receive_message(driver: Driver) -> None:
 async def claim_message(driver: Driver) -> None:
     boot, pause = driver.boot(), driver.pause()
     claimed, _ = await driver.both(
-        lambda stores: in_order(stores.inboxes[boot].claim(9, names=("paper",), claim_for=pause))
+        lambda stores: in_order(stores.inboxes[boot].claim(driver.most, names=("paper",), claim_for=pause))
     )
     driver.claimed += [(boot, one) for one in claimed]
     await driver.both(lambda stores: stores.inboxes[boot].strand())

@@ -37,7 +37,7 @@ async def open_case(driver: Driver) -> None:
     instance = Instance(
         *(uid, TENANT, entry_id, "sim.line", "1", "sim.line/v1", ENGINE, "line", b"first"), correlation=keys
     )
-    beginning = StartVariables(uid, entry_id, TENANT, b"first", keys, None, {"a": 1})
+    beginning = StartVariables(uid, entry_id, f"{TENANT}-{number}", b"first", keys, None, {"a": 1})
 
     async def open_(stores: Stores, connection: Connection) -> bool:
         if not await stores.runbook.open_in(connection, request):
@@ -106,7 +106,7 @@ async def dispatch(driver: Driver) -> None:
         driver.entries[driver.place()],
     )
     sure = driver.dice.random() < 0.3
-    await driver.both(lambda stores: in_order(stores.dispatches[boot].claim(9, claim_for=pause)))
+    await driver.both(lambda stores: in_order(stores.dispatches[boot].claim(driver.most, claim_for=pause)))
     await driver.both(
         lambda stores: stores.dispatches[boot].postpone(uid, by=pause, reason="away", surely_unstarted=sure)
     )

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from tests.simulator.statements.turns import take_in_turn
 from tests.simulator.store import Session, Values, statement
 
 _RECEIVED = (
@@ -63,29 +64,50 @@ def _is_first(s: Session, due: Values) -> bool:
     return True
 
 
+def _messages(s: Session, engine_id: str) -> tuple[list[Values], list[Values]]:
+    """The messages that wait, and those of them that are due and free."""
+    states = ("received", "published")
+    waiting = [row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] in states]
+    free = [
+        row
+        for row in waiting
+        if row["next_at"] <= s.now
+        and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
+        and (row["state"] == "published" or _is_first(s, row))
+    ]
+    return waiting, free
+
+
+async def _claim(s: Session, chosen: list[Values], owner: UUID, timeout: timedelta, more: Values) -> list[Values]:
+    claimed = []
+    for row in chosen:
+        key = (row["tenant_id"], row["message_id"])
+        taken = await s.change("inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + timeout)
+        assert taken is not None
+        is_over = taken["expires_at"] <= s.now
+        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": is_over, **more})
+    return claimed
+
+
+# Whatever the names: no deployment is recorded here, so that no message is another application's.
+
+
 @statement("inbox", "claim")
 async def claim(
     s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str]
 ) -> list[Values]:
-    # Whatever the names: no deployment is recorded here, so that no message is another application's.
-    now = s.now
-    due = [
-        row
-        for row in s.rows("inbox_message")
-        if row["engine_id"] == engine_id
-        and row["state"] in ("received", "published")
-        and row["next_at"] <= now
-        and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
-        and (row["state"] == "published" or _is_first(s, row))
-    ]
-    due.sort(key=lambda row: row["next_at"])
-    claimed = []
-    for row in due[:limit]:
-        key = (row["tenant_id"], row["message_id"])
-        taken = await s.change("inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + timeout)
-        assert taken is not None
-        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": taken["expires_at"] <= s.now})
-    return claimed
+    _, free = _messages(s, engine_id)
+    free.sort(key=lambda row: row["next_at"])
+    return await _claim(s, free[:limit], owner, timeout, {})
+
+
+@statement("inbox", "claim_in_turn")
+async def claim_in_turn(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, names: list[str], served: str
+) -> list[Values]:
+    waiting, free = _messages(s, engine_id)
+    chosen, more = take_in_turn(waiting, free, limit, served, s.now)
+    return await _claim(s, chosen, owner, timeout, more)
 
 
 @statement("inbox", "candidates")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, drawn
 from tests.simulator.statements.triggers import append_event, close_token, dumps, instances_of, loads, tell_start
+from tests.simulator.statements.turns import take_in_turn
 from tests.simulator.store import Session, Values, refuse, statement
 from verbworker.model.waits import as_json
 
@@ -293,13 +294,16 @@ async def is_known(s: Session, uid: UUID, hash: bytes) -> list[Values]:
 
 
 @statement("dispatches", "add")
-async def add(s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id: str, variables: bytes) -> list[Values]:
+async def add(
+    s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id: str, variables: bytes, tenant_id: str
+) -> list[Values]:
     await s.lock("dispatch", (uid,))
     now = s.now
     row: dict[str, Any] = {
         "instance_uid": uid,
         "entry_id": entry_id,
         "engine_id": engine_id,
+        "tenant_id": tenant_id,
         "process_id": process_id,
         "variables": variables,
         "attempts": 0,
@@ -313,20 +317,16 @@ async def add(s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id:
     return []
 
 
-@statement("dispatches", "claim")
-async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
-    now = s.now
-    due = [
-        row
-        for row in s.rows("dispatch")
-        if row["engine_id"] == engine_id
-        and row["done_at"] is None
-        and row["next_at"] <= now
-        and not s.is_locked("dispatch", (row["instance_uid"],))
-    ]
-    due.sort(key=lambda row: row["next_at"])
+def _starts(s: Session, engine_id: str) -> tuple[list[Values], list[Values]]:
+    """The requests that wait, and those of them that are due and free."""
+    waiting = [row for row in s.rows("dispatch") if row["engine_id"] == engine_id and row["done_at"] is None]
+    free = [row for row in waiting if row["next_at"] <= s.now and not s.is_locked("dispatch", (row["instance_uid"],))]
+    return waiting, free
+
+
+async def _claim(s: Session, chosen: list[Values], owner: UUID, timeout: timedelta, more: Values) -> list[Values]:
     taken = []
-    for row in due[:limit]:
+    for row in chosen:
         claimed = await s.change(
             "dispatch",
             (row["instance_uid"],),
@@ -335,9 +335,25 @@ async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: ti
             next_at=s.now + timeout,
         )
         assert claimed is not None
-        names = ("instance_uid", "entry_id", "process_id", "variables", "attempts")
-        taken.append({name: claimed[name] for name in names})
+        names = ("instance_uid", "entry_id", "process_id", "variables", "attempts", "tenant_id")
+        taken.append({**{name: claimed[name] for name in names}, **more})
     return taken
+
+
+@statement("dispatches", "claim")
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta) -> list[Values]:
+    _, free = _starts(s, engine_id)
+    free.sort(key=lambda row: row["next_at"])
+    return await _claim(s, free[:limit], owner, timeout, {})
+
+
+@statement("dispatches", "claim_in_turn")
+async def claim_in_turn(
+    s: Session, engine_id: str, owner: UUID, limit: int, timeout: timedelta, served: str
+) -> list[Values]:
+    waiting, free = _starts(s, engine_id)
+    chosen, more = take_in_turn(waiting, free, limit, served, s.now)
+    return await _claim(s, chosen, owner, timeout, more)
 
 
 @statement("dispatches", "postpone")

@@ -113,6 +113,32 @@ def retention(
         raise typer.Exit(1)
 
 
+@app.command(epilog="Example: verbworker db quotas --json")
+def quotas(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show what each tenant uses and how much of its quotas that is, the fullest first.
+
+    Open cases and messages that no case has taken are counted now; starts, messages and their bytes within this minute,
+    and only for tenants with such a quota.
+    """
+    from verbworker.stores.cases.tenant_use import TenantUse
+
+    settings = config.load(dsn=dsn)
+    found = run_with_resources(
+        settings, lambda resources: TenantUse(resources.database).shares(settings.quotas()), changes=False
+    )
+    rows = [
+        {
+            "tenant": one.tenant_id,
+            "quota": one.quota,
+            "used": one.used,
+            "limit": one.limit,
+            "share": round(one.share, 3),
+        }
+        for one in found
+    ]
+    show(rows, columns=("tenant", "quota", "used", "limit", "share"), as_json=as_json)
+
+
 async def _retain(
     resources: Resources, dry_run: bool, tell: "Callable[[str], None]"
 ) -> "tuple[list[RuleState], Retention, dict[str, str], dict[str, str]]":

@@ -13,6 +13,7 @@ from verbworker.engine.embedded.kernel.state import State, dump_state, load_stat
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.protocol import EngineIncident, Start, Started, Variables
 from verbworker.errors import CommandInvalid
+from verbworker.job.job import TENANT_ID
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import (
     KEYS_EACH,
@@ -102,6 +103,7 @@ class InstanceStep:
         value = dump_state(self.state)
         variables = value.pop("variables")
         self.change.variables = serialize(variables) if self._has_new_variables else None
+        self.change.case_tenant = case_tenant if isinstance(case_tenant := variables.get(TENANT_ID), str) else ""
         self.change.state = b"" if self.change.ended else orjson.dumps(value)
         return self.change
 

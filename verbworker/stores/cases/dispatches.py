@@ -9,6 +9,7 @@ from uuid import UUID
 from verbworker.model.start_variables import StartVariables
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
+from verbworker.stores.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Dispatch:
     process_id: str
     variables: dict[str, Any]
     attempts: int
+    tenant_id: str = ""
 
 
 class Dispatches:
@@ -29,6 +31,7 @@ class Dispatches:
         self._database = database
         self._engine_id = engine_id
         self._owner = owner
+        self._turns = Turns()
 
     async def add_in(self, connection: Connection, beginning: StartVariables, process_id: str) -> None:
         """Store a request, in the transaction that creates its entry."""
@@ -40,14 +43,21 @@ class Dispatches:
             self._engine_id,
             process_id,
             variables,
+            beginning.tenant_id,
         )
 
     async def claim(self, limit: int, *, claim_for: timedelta) -> list[Dispatch]:
-        """Claim due requests. The claim of a process that dies expires after the timeout."""
-        rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, claim_for)
+        """Claim due requests, of several tenants in turn. The claim of a dead process expires after the timeout."""
+        turns, given = self._turns, (self._engine_id, self._owner, limit, claim_for)
+        if turns.is_next:
+            rows = await self._database.fetch(query("dispatches", "claim_in_turn"), *given, turns.served)
+        else:
+            rows = await self._database.fetch(query("dispatches", "claim"), *given)
+        turns.note(rows, limit)
         return [
             Dispatch(
-                row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"]), row["attempts"]
+                *(row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"])),
+                *(row["attempts"], row["tenant_id"]),
             )
             for row in rows
         ]

@@ -8,10 +8,12 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from verbworker.contract.quota import UNLIMITED, Quota
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
 from verbworker.stores.cases.page_key import PageKey
+from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
@@ -119,17 +121,25 @@ class Runbook:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def open_in(self, connection: Connection, request: Request) -> bool:
-        """Create an entry; False when the tenant has used the request key before."""
-        made = await connection.fetchval(
-            query("runbook", "open"),
+    async def open_in(self, connection: Connection, request: Request, quota: Quota = UNLIMITED) -> bool:
+        """Create an entry; False when the tenant has used the request key before.
+
+        Raises `QuotaExceeded`, and creates nothing, when the tenant has used up a quota.
+        """
+        given = (
             *_REQUEST(request),
             json.dumps(dict(request.provenance or {})),
             request.traceparent,
             request.process_id,
             request.asked_by_id,
         )
-        return made is not None
+        if not quota.limits_starts:
+            return await connection.fetchval(query("runbook", "open"), *given) is not None
+        row = await connection.fetchrow(
+            query("runbook", "open_within"), *given, quota.starts_per_minute, quota.open_cases
+        )
+        refuse_excess(row, request.tenant_id, quota)
+        return row is not None and row["entry_id"] is not None
 
     async def earlier(self, tenant_id: str, request_key: str) -> tuple[UUID, bytes] | None:
         """Return the entry that a request key created, and the hash of that request."""

@@ -1,5 +1,6 @@
 """The embedded engine's tokens: instances, their jobs and their timers, each step saved by one statement."""
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from verbworker.errors import AccessDenied
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
+from verbworker.stores.turns import Turns
 
 KEYS_EACH = 1 << 20
 """Number of keys per instance: its own key is a multiple of this, and the keys inside it follow."""
@@ -97,6 +99,7 @@ class Change:
     variables: bytes | None = None  # None leaves them unchanged
     state: bytes = b""
     ended: str = ""
+    case_tenant: str = ""  # of the case that the instance carries out
     jobs: dict[int, JobRow] = field(default_factory=dict)
     jobs_gone: list[int] = field(default_factory=list)
     jobs_set: dict[int, tuple[bool, int | None]] = field(default_factory=dict)  # held, and new retries
@@ -137,6 +140,7 @@ class Activation:
     headers: str
     activated_ms: int
     kept: StoredInstance
+    case_tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._turns = defaultdict[tuple[str, str], Turns](Turns)  # by job type and tenant of the engine
 
     async def require_name(self, engine_id: str) -> None:
         """Check the name of this database's engine, which its first deployment sets; raises `AccessDenied`."""
@@ -246,7 +251,12 @@ class Tokens:
         kept = change.kept
         move = kept.instance_key, kept.revision, change.variables, change.state, change.ended
         row = await connection.fetchrow(
-            query("tokens", "finish"), *verdict, *move, *columns(_job_rows(change), 8), change.jobs_gone
+            query("tokens", "finish"),
+            *verdict,
+            *move,
+            *columns(_job_rows(change), 8),
+            change.jobs_gone,
+            change.case_tenant,
         )
         assert row is not None, "a function returns its row"
         return row["answer"], row["at_ms"] or 0
@@ -277,11 +287,24 @@ class Tokens:
             for tenant in request.tenant_ids
         ]
         given: list[list[Activation]] = [[] for _ in requests]
-        for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 6)):
+        for row in await self._activate(asked):
             given[row["number"]].append(
                 value_of(Activation, row, key=row["job_key"], kept=value_of(StoredInstance, row))
             )
         return given
+
+    async def _activate(self, asked: Sequence[tuple[int, str, str, int, int, str]]) -> list[Row]:
+        """Activate by the plain statement, or in turn if one of the types has a backlog of several tenants."""
+        turns = [self._turns[kind, tenant] for _, kind, tenant, *_ in asked]
+        if any(one.is_next for one in turns):
+            served = [one.served for one in turns]
+            rows = await self._database.fetch(query("tokens", "activate_in_turn"), *columns(asked, 6), served)
+        else:
+            rows = await self._database.fetch(query("tokens", "activate"), *columns(asked, 6))
+        for one, (number, _, tenant, most, *_) in zip(turns, asked, strict=True):
+            own = [row for row in rows if row["number"] == number and row["tenant_id"] == tenant]
+            one.note(own, most)
+        return rows
 
     async def due_types(self, wanted: Sequence[tuple[str, str]]) -> set[str]:
         """Return those of the wanted (type, tenant) types that have a job to activate."""
@@ -339,7 +362,9 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
         for c in changes
     ]
     jobs = [row for change in changes for row in _job_rows(change)]
-    return [*columns(kept, 10), *columns(jobs, 8), [key for c in changes for key in c.jobs_gone]]
+    gone: list[object] = [key for change in changes for key in change.jobs_gone]
+    case_tenants: list[object] = [change.case_tenant for change in changes for _ in change.jobs]
+    return [*columns(kept, 10), *columns(jobs, 8), gone, case_tenants]
 
 
 def _job_rows(change: Change) -> list[tuple[object, ...]]:

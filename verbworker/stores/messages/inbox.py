@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.contract.message import Candidate, Message
+from verbworker.contract.quota import NO_QUOTAS, Quotas
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.errors import RequestConflict
 from verbworker.job.trace_context import ambient_traceparent
@@ -14,8 +15,11 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
+from verbworker.stores.turns import Turns
 
 SLACK = timedelta(minutes=1)
 """How much later than the engine we give up on a message: it may have been read, and we learn of that late."""
@@ -64,10 +68,12 @@ UNNAMED = EndedWait(None, None)
 class Inbox:
     """The messages for one engine. Every write of a delivery applies only while the claim is ours."""
 
-    def __init__(self, database: Database, *, engine_id: str, owner: UUID) -> None:
+    def __init__(self, database: Database, *, engine_id: str, owner: UUID, quotas: Quotas = NO_QUOTAS) -> None:
         self._database = database
+        self._quotas = quotas
         self._engine_id = engine_id
         self._owner = owner
+        self._turns = Turns()
         self._runbook = Runbook(database)
 
     async def receive(
@@ -75,30 +81,25 @@ class Inbox:
     ) -> Receipt:
         """Store a message; a repetition is accepted again. `RequestConflict` when its ID has another body.
 
-        With `keep_for`, only this process may deliver it for that long.
+        With `keep_for`, only this process may deliver it for that long. Raises `QuotaExceeded`, and stores nothing,
+        when the tenant has used up a quota.
         """
-        body_hash = message.body_hash
+        body_hash, quota = message.body_hash, self._quotas.of(message.tenant_id)
+        given = (
+            *(message.tenant_id, message.message_id, message.message_name, message.correlation_key, body_hash),
+            *(message.payload_bytes, message.entry_id, message.correlation_id, message.causation_id),
+            # The envelope's own, or of the program that sends it; a repetition may come in another trace.
+            message.traceparent or ambient_traceparent(),
+            *(sent_by, self._engine_id, ttl, None if keep_for is None else self._owner, keep_for or _NOW),
+        )
         async with self._database.transaction() as connection:
-            made = await connection.fetchval(
-                query("inbox", "receive"),
-                message.tenant_id,
-                message.message_id,
-                message.message_name,
-                message.correlation_key,
-                body_hash,
-                message.payload_bytes,
-                message.entry_id,
-                message.correlation_id,
-                message.causation_id,
-                # The envelope's own, or of the program that sends it; a repetition may come in another trace.
-                message.traceparent or ambient_traceparent(),
-                sent_by,
-                self._engine_id,
-                ttl,
-                None if keep_for is None else self._owner,
-                keep_for or _NOW,
-            )
-            if made is not None:
+            if quota.limits_messages:
+                limits = quota.messages_per_minute, quota.message_bytes_per_minute, quota.waiting_messages
+                made = await connection.fetchrow(query("inbox", "receive_within"), *given, *limits)
+                refuse_excess(made, message.tenant_id, quota)
+            else:
+                made = await connection.fetchrow(query("inbox", "receive"), *given)
+            if made is not None and made["message_id"] is not None:
                 return Receipt(is_new=True, state="received")
             row = await connection.fetchrow(query("inbox", "read"), message.tenant_id, message.message_id)
         assert row is not None, "an id that conflicts has a message"
@@ -112,12 +113,15 @@ class Inbox:
     async def claim(self, limit: int, *, names: Collection[str], claim_for: timedelta) -> list[ClaimedMessage]:
         """Claim due messages of these names, and those that no deployed process waits for or whose time is over.
 
-        The claim of a process that dies expires after the timeout.
+        A backlog of several tenants is served in turn. The claim of a process that dies expires after the timeout.
         """
-        rows = await self._database.fetch(
-            query("inbox", "claim"), self._engine_id, self._owner, limit, claim_for, list(names)
-        )
-        return [ClaimedMessage(**row) for row in rows]
+        turns, given = self._turns, (self._engine_id, self._owner, limit, claim_for, list(names))
+        if turns.is_next:
+            rows = await self._database.fetch(query("inbox", "claim_in_turn"), *given, turns.served)
+        else:
+            rows = await self._database.fetch(query("inbox", "claim"), *given)
+        turns.note(rows, limit)
+        return [value_of(ClaimedMessage, row) for row in rows]
 
     async def seize(self, tenant_id: str, message_id: str, *, claim_for: timedelta) -> ClaimedMessage | None:
         """Claim one message to deliver it now; None when it is claimed already or needs no delivery."""

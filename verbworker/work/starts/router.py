@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from verbworker.contract.invocation import Invocation, parse
 from verbworker.contract.person import Person, as_person
+from verbworker.contract.quota import NO_QUOTAS, Quotas
 from verbworker.contract.registry import Registry
 from verbworker.contract.text import holds_controls, is_storable
 from verbworker.contract.verb import Verb
@@ -68,6 +69,7 @@ class Router:
         ring: KeyRing | None = None,
         dispatcher: Dispatcher | None = None,
         tracer: Tracer = UNTRACED,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._registry = registry
         self._database = database
@@ -77,6 +79,7 @@ class Router:
         self._ring = ring
         self._dispatcher = dispatcher
         self._tracer = tracer
+        self._quotas = quotas
         self._runbook = Runbook(database)
         self._instances = Instances(database)
 
@@ -91,7 +94,7 @@ class Router:
         """Run a verb: `(kyc.open-case :entity "Allianz GmbH")`, or its name and arguments.
 
         On return a direct verb has ended and a workflow verb is in progress; a blocking one is awaited for up to
-        `timeout`. Raises `InvocationInvalid` or `RequestConflict` before anything happens.
+        `timeout`. Raises `InvocationInvalid`, `RequestConflict` or `QuotaExceeded` before anything happens.
         """
         if not isinstance(what, str) or not isinstance(args, Mapping | None):
             given = f"{type(what).__name__} and {type(args).__name__}"
@@ -155,7 +158,7 @@ class Router:
             raise InvocationInvalid(f"{workflow.name}: {error}") from error
         instance = Instance.of(workflow, beginning, engine_id=self._engine_id)
         async with self._database.transaction() as connection:
-            is_new = await self._runbook.open_in(connection, request)
+            is_new = await self._runbook.open_in(connection, request, self._quotas.of(request.tenant_id))
             if is_new:
                 await self._instances.open_in(connection, instance)
                 await self._dispatches.add_in(connection, beginning, workflow.process)
@@ -167,7 +170,7 @@ class Router:
 
     async def _open(self, request: Request) -> UUID:
         async with self._database.transaction() as connection:
-            is_new = await self._runbook.open_in(connection, request)
+            is_new = await self._runbook.open_in(connection, request, self._quotas.of(request.tenant_id))
         return request.entry_id if is_new else await self._earlier(request)
 
     async def _earlier(self, request: Request) -> UUID:
