@@ -31,7 +31,7 @@ def exported(count: int = 3) -> dict[str, Any]:
 
 def entry_at(count: int, last: bytes) -> dict[str, Any]:
     """An entry whose chain ends there."""
-    return {"entry_id": ENTRY, "last_seq": count, "last_hash": f"\\x{last.hex()}"}
+    return {"entry_id": ENTRY, "status": "parked", "last_seq": count, "last_hash": f"\\x{last.hex()}"}
 
 
 def erased(left: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_an_event_that_is_missing_at_the_end_is_found() -> None:
     [
         ("[]", "it is not an exported entry"),
         ("{}", "it is not an exported entry: KeyError"),
-        ('{"format": "other/1"}', "the format is 'other/1', not 'verbworker.runbook/1'"),
+        ('{"format": "other/1"}', "the format is 'other/1', not 'verbworker.runbook/2'"),
     ],
 )
 def test_another_line_is_no_entry(line: str, words: str) -> None:
