@@ -206,7 +206,7 @@ CREATE TABLE verbworker.runbook_seal (
   CHECK ((key_id IS NULL) = (signature IS NULL))
 );
 
-CREATE INDEX runbook_seal_horizon ON verbworker.runbook_seal (horizon) WHERE horizon IS NOT NULL;
+CREATE INDEX runbook_seal_horizon ON verbworker.runbook_seal (at) WHERE horizon IS NOT NULL;
 
 -- Where the chain of an entry was when it was sealed, or where it ended when retention dropped the entry.
 CREATE TABLE verbworker.runbook_seal_line (

@@ -42,14 +42,18 @@ WHERE tenant_id IS NOT NULL;
 -- name: horizon
 -- Up to where events are sealed, and where a seal written now reaches: transactions before that have ended.
 SELECT
-  coalesce((SELECT max(horizon) FROM verbworker.runbook_seal WHERE horizon IS NOT NULL), 0) AS sealed,
+  coalesce((SELECT horizon FROM verbworker.runbook_seal WHERE horizon IS NOT NULL ORDER BY at DESC LIMIT 1), 0) AS sealed,
   pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS reaches;
 
 -- name: moved
 -- Entries with events of transactions since the last seal that are not sealed as they are now. The lookup of the last line
--- leaves out what a long transaction makes us read again.
+-- leaves out what a long transaction makes us read again. Later transactions than there are come from a restored database.
 SELECT entry.tenant_id, entry.entry_id, entry.last_seq AS seq, entry.last_hash AS hash
-FROM (SELECT DISTINCT entry_id FROM verbworker.runbook_event WHERE tx >= $1) AS moved
+FROM (
+  SELECT DISTINCT entry_id
+  FROM verbworker.runbook_event
+  WHERE tx >= $1 AND tx < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+) AS moved
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = moved.entry_id
 LEFT JOIN LATERAL (
   SELECT line.hash
@@ -61,6 +65,25 @@ LEFT JOIN LATERAL (
 WHERE sealed.hash IS DISTINCT FROM entry.last_hash
 ORDER BY entry.tenant_id, entry.entry_id
 LIMIT $2;
+
+-- name: waiting
+-- Since when an entry that moved since the last seal waits to be sealed.
+SELECT min(entry.updated_at) AS since
+FROM (
+  SELECT DISTINCT entry_id
+  FROM verbworker.runbook_event
+  WHERE tx < pg_snapshot_xmax(pg_current_snapshot())::text::bigint AND tx >= coalesce(
+    (SELECT horizon FROM verbworker.runbook_seal WHERE horizon IS NOT NULL ORDER BY at DESC LIMIT 1), 0)
+) AS moved
+JOIN verbworker.runbook_entry AS entry ON entry.entry_id = moved.entry_id
+LEFT JOIN LATERAL (
+  SELECT line.hash
+  FROM verbworker.runbook_seal_line AS line
+  WHERE line.entry_id = entry.entry_id
+  ORDER BY line.number DESC
+  LIMIT 1
+) AS sealed ON true
+WHERE sealed.hash IS DISTINCT FROM entry.last_hash;
 
 -- name: page
 -- Some entries by their ids, and whether each is sealed as it is now: finds those from before seals, those without an

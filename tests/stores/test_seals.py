@@ -121,6 +121,21 @@ async def test_what_a_long_transaction_commits_later_is_sealed_then(database: Da
     assert (check.findings, check.seals.unsealed) == ((), ())
 
 
+async def test_a_restored_database_goes_on_though_its_transactions_begin_anew(database: Database, dsn: str) -> None:
+    old, seals = await StoredEntry.open(database), Seals(database, RING)
+    await move(old)
+    await seal(seals)
+    for statement in ("runbook_event SET tx = 1000000000", "runbook_seal SET horizon = 1000000001"):
+        await execute(dsn, f"SET session_replication_role = replica; UPDATE verbworker.{statement}")
+    new, made = await StoredEntry.open(database), []
+    for _ in range(3):
+        await move(new)
+        made.append(await seal(seals))
+
+    assert [(batch.entries, batch.is_restored) for batch in made] == [(1, True), (1, False), (1, False)]
+    assert (await RecordVerifier(database, RING).verify("default")).seals.unsealed_number == 0
+
+
 async def test_what_is_not_sealed_yet_is_named(database: Database) -> None:
     stored = await StoredEntry.open(database)
     await move(stored)

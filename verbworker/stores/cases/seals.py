@@ -62,7 +62,7 @@ class Seals:
             horizon = await connection.fetchrow(query("seals", "horizon"))
             assert horizon is not None, "a query without a table has one row"
             is_restored = horizon["sealed"] > horizon["reaches"]
-            rows = await connection.fetch(query("seals", "moved"), min(horizon["sealed"], horizon["reaches"]), limit)
+            rows = await connection.fetch(query("seals", "moved"), 0 if is_restored else horizon["sealed"], limit)
             is_more = len(rows) == limit
             reaches = None if is_more else horizon["reaches"]
             made = await self._add_all(connection, map(_moved_of, rows), horizon=reaches)
@@ -118,6 +118,12 @@ class Seals:
             rows = await connection.fetch(query("seals", "tenants"))
             tails = [await self._read_last(connection, row["tenant_id"]) for row in rows]
         return [tail for tail in tails if tail is not None]
+
+    async def find_waiting(self) -> datetime | None:
+        """Return since when something waits to be sealed, looking only at what moved since the last seal."""
+        row = await self._database.fetchrow(query("seals", "waiting"))
+        found: datetime | None = None if row is None else row["since"]
+        return found
 
     async def _add_all(
         self, connection: Connection, entries: Iterable[MovedEntry], *, horizon: int | None = None
