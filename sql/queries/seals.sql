@@ -6,6 +6,12 @@ SELECT pg_advisory_xact_lock(hashtext('verbworker.seal'));
 -- The same, unless it must be waited for: another process is sealing.
 SELECT pg_try_advisory_xact_lock(hashtext('verbworker.seal')) AS locked;
 
+-- name: require_write
+-- Refused by a database that takes no writes, also when there is nothing to seal.
+INSERT INTO verbworker.runbook_seal_line (tenant_id, number, entry_id, seq, hash, dropped)
+SELECT '', 0, gen_random_uuid(), 0, '', false
+WHERE false;
+
 -- name: last
 -- The last seal of a tenant, and the one that this process wrote last ($2), to see that it is still there.
 (

@@ -248,7 +248,7 @@ async def test_every_seal_removed_is_found_against_a_checkpoint_though_workers_s
         "DELETE FROM verbworker.runbook_seal_line",
     )
     restarted = Seals(record.database, RING)
-    await restarted.seal_moved(limit=100)
+    await restarted.seal_moves(limit=100)
 
     assert ("checkpoint", None, 2) in await record.places(against=checkpoint.mark("default"))
 

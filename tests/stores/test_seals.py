@@ -60,7 +60,7 @@ async def end(
 
 
 async def seal(seals: Seals, *, limit: int = 100) -> SealedBatch:
-    batch = await seals.seal_moved(limit=limit)
+    batch = await seals.seal_moves(limit=limit)
     assert batch is not None
     return batch
 
@@ -205,7 +205,7 @@ async def test_a_rotated_key_goes_on_and_the_old_one_can_go(database: Database) 
         await move(stored)
         seals = Seals(database, ring)
         await seals.sign_last()
-        await seals.seal_moved(limit=100)
+        await seals.seal_moves(limit=100)
     check = await RecordVerifier(database, NEXT_RING).verify("default")
 
     # Unsigned, then a first seal with each new key to sign what was before: 1, 2 + 3, 4 + 5, 6.
@@ -216,11 +216,11 @@ async def test_a_rotated_key_goes_on_and_the_old_one_can_go(database: Database) 
 async def test_a_signed_record_is_not_sealed_without_the_key(database: Database) -> None:
     stored = await StoredEntry.open(database)
     await move(stored)
-    await Seals(database, RING).seal_moved(limit=100)
+    await Seals(database, RING).seal_moves(limit=100)
     await move(stored)
 
     with pytest.raises(CannotRun, match="is signed with key '2026', and no key is set; set VERBWORKER_SEAL_KEYS"):
-        await Seals(database).seal_moved(limit=100)
+        await Seals(database).seal_moves(limit=100)
 
 
 @pytest.mark.parametrize(
@@ -234,17 +234,17 @@ async def test_a_signed_record_is_not_sealed_without_the_key(database: Database)
 async def test_nothing_is_sealed_after_a_seal_that_was_changed(database: Database, dsn: str, statement: str) -> None:
     stored, seals = await StoredEntry.open(database), Seals(database, RING)
     await move(stored)
-    await seals.seal_moved(limit=100)
+    await seals.seal_moves(limit=100)
     await execute(dsn, f"SET session_replication_role = replica; {statement}")
     await move(stored)
 
     with pytest.raises(CannotRun, match="verify it: verbworker runbook verify"):
-        await seals.seal_moved(limit=100)
+        await seals.seal_moves(limit=100)
 
 
 async def test_a_refusal_is_said_once_and_ends_no_service(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     await move(await StoredEntry.open(database))
-    await Seals(database, RING).seal_moved(limit=100)
+    await Seals(database, RING).seal_moves(limit=100)
     await move(await StoredEntry.open(database))
     refused = sealer(database, None)
     for _ in range(3):
@@ -284,10 +284,10 @@ def keeping(database: Database, export: Exported, ring: KeyRing | None = RING) -
 async def test_what_retention_drops_is_in_a_seal_and_verifies(database: Database) -> None:
     past, exported, seals = Past(database), Exported(), Seals(database, RING)
     gone, young = await past.case(ended=days(400)), await past.case(ended=days(2))
-    await seals.seal_moved(limit=100)
+    await seals.seal_moves(limit=100)
     await keeping(database, exported).drop_batch()
     await move(young)
-    await seals.seal_moved(limit=100)
+    await seals.seal_moves(limit=100)
     check = await RecordVerifier(database, RING).verify("default")
 
     assert (len(exported.lines), check.entries, check.seals.dropped, check.findings) == (1, 1, 1, ())
@@ -316,7 +316,7 @@ async def test_retention_keeps_an_entry_that_was_changed_as_evidence(
     database: Database, dsn: str, statement: str
 ) -> None:
     changed, exported = await Past(database).case(ended=days(400)), Exported()
-    await Seals(database, RING).seal_moved(limit=100)
+    await Seals(database, RING).seal_moves(limit=100)
     changes = statement.replace("{entry}", str(changed.entry_id))
     await execute(dsn, f"SET session_replication_role = replica; {changes}")
     await keeping(database, exported).drop_batch()
@@ -327,7 +327,7 @@ async def test_retention_keeps_an_entry_that_was_changed_as_evidence(
 
 async def test_retention_drops_nothing_without_the_key_of_the_seals(database: Database) -> None:
     await Past(database).case(ended=days(400))
-    await Seals(database, RING).seal_moved(limit=100)
+    await Seals(database, RING).seal_moves(limit=100)
     exported = Exported()
     kept = keeping(database, exported, None)
     await kept.drop_batch()
@@ -343,10 +343,10 @@ async def test_an_erased_entry_verifies_before_and_after_its_seal_and_its_export
     await decide(stored, reason="Ada is ill")
     await end(stored, outcome=b'{"name":"Ada"}')
     await database.execute("UPDATE verbworker.dispatch SET done_at = now()")
-    await seals.seal_moved(limit=100)
+    await seals.seal_moves(limit=100)
     await Erasure(database).erase("default", stored.entry_id, by="op")
     before = await RecordVerifier(database, RING).verify("default")
-    await seals.seal_moved(limit=100)
+    await seals.seal_moves(limit=100)
     after = await RecordVerifier(database, RING).verify("default")
     (row,) = await database.fetch(query("retention", "export_entries"), [stored.entry_id])
 

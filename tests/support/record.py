@@ -69,13 +69,13 @@ class SealedRecord:
         decided = await StoredEntry.open(database, request_key="order-1", args=b'{"client":"Allianz"}')
         await decided.start()
         await decide(decided)
-        await seals.seal_moved(limit=100)
+        await seals.seal_moves(limit=100)
         async with database.transaction() as connection:
             detail = {"result": "ok"}
             await decided.runbook.end_in(connection, decided.entry_id, outcome=b'{"approved":true}', detail=detail)
         opened = await StoredEntry.open(database, asked_by="eve")
         await opened.start(9001)
-        await seals.seal_moved(limit=100)
+        await seals.seal_moves(limit=100)
         return cls(database, dsn, decided, opened, seals)
 
     async def verify(
@@ -98,7 +98,7 @@ class SealedRecord:
 
     async def checkpoint(self) -> Checkpoint:
         """A checkpoint of the last seals."""
-        await self.seals.seal_moved(limit=100)
+        await self.seals.seal_moves(limit=100)
         return Checkpoint.make(await self.seals.now(), await self.seals.last(), RING)
 
     async def reseal(self, ring: KeyRing | None, *, keep_signatures: bool = False) -> None:

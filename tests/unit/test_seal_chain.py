@@ -11,10 +11,10 @@ from verbworker.runbook.checkpoint import Checkpoint, SealMark, parse_checkpoint
 from verbworker.runbook.record_check import (
     RecordCheck,
     RecordFinding,
-    chain_breaks,
-    decision_changed,
-    field_changed,
-    unlike_seal,
+    note_chain,
+    note_decision,
+    note_field,
+    note_seal,
 )
 from verbworker.runbook.record_seal import RecordSeal, SealLine, hash_lines, make_seal
 from verbworker.runbook.seal_chain import SealChain
@@ -133,12 +133,12 @@ def test_another_file_is_no_checkpoint(text: str, words: str) -> None:
 
 def test_findings_name_their_place() -> None:
     found = (
-        chain_breaks(ENTRY, 3),
-        field_changed(ENTRY, "sentence"),
-        field_changed(ENTRY, "outcome", 4),
-        decision_changed(ENTRY, "review", "reason", 2),
-        decision_changed(ENTRY, "review", "missing", None),
-        unlike_seal(ENTRY, "deleted", 5, 9),
+        note_chain(ENTRY, 3),
+        note_field(ENTRY, "sentence"),
+        note_field(ENTRY, "outcome", 4),
+        note_decision(ENTRY, "review", "reason", 2),
+        note_decision(ENTRY, "review", "missing", None),
+        note_seal(ENTRY, "deleted", 5, 9),
         RecordFinding("the file was changed", "checkpoint"),
     )
 

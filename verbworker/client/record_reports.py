@@ -92,8 +92,9 @@ async def seal_record(resources: Resources) -> Checkpoint:
     """Seal what is not sealed yet, of all tenants, and return a checkpoint of it."""
     ring = resources.settings.seal_ring()
     seals = Seals(resources.database, ring)
+    await seals.require_write()
     await seals.sign_last()
-    while (batch := await seals.seal_moved(limit=_BATCH)) is None or batch.is_more:
+    while (batch := await seals.seal_moves(limit=_BATCH)) is None or batch.is_more:
         pass
     after = None
     while (page := await seals.seal_page(after, limit=_BATCH)) is None or page.after is not None:

@@ -58,12 +58,12 @@ class RecordCheck:
         return {one.entry_id: one.seq or 0 for one in self.findings if one.entry_id and one.place == CHAIN}
 
 
-def chain_breaks(entry_id: UUID, seq: int) -> RecordFinding:
+def note_chain(entry_id: UUID, seq: int) -> RecordFinding:
     """Return the finding of a chain that does not hold."""
     return RecordFinding(f"the chain breaks at event {seq}", CHAIN, entry_id, seq)
 
 
-def field_changed(entry_id: UUID, place: str, seq: int | None = None) -> RecordFinding:
+def note_field(entry_id: UUID, place: str, seq: int | None = None) -> RecordFinding:
     """Return the finding of a field whose value is not the one that was recorded."""
     after = f", as event {seq} records it" if seq else ""
     return RecordFinding(f"{place} is not what was written{after}", place, entry_id, seq)
@@ -75,7 +75,7 @@ _DECISIONS = {
 }
 
 
-def decision_changed(entry_id: UUID, gate: str, place: str, seq: int | None) -> RecordFinding:
+def note_decision(entry_id: UUID, gate: str, place: str, seq: int | None) -> RecordFinding:
     """Return the finding of a decision whose row is not what its event says."""
     words = _DECISIONS.get(place, f"{place} of the decision is not what was written")
     where = f", as event {seq} records it" if seq else ""
@@ -90,6 +90,6 @@ _UNLIKE = {
 }
 
 
-def unlike_seal(entry_id: UUID, place: str, seq: int, seal: int) -> RecordFinding:
+def note_seal(entry_id: UUID, place: str, seq: int, seal: int) -> RecordFinding:
     """Return the finding of an entry that is not as it was sealed."""
     return RecordFinding(_UNLIKE[place].format(seq=seq), place, entry_id, seq, seal)

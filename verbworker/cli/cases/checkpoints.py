@@ -10,7 +10,7 @@ from verbworker.client.record_reports import RecordReport
 from verbworker.errors import CannotRun
 from verbworker.runbook.checkpoint import Checkpoint, parse_checkpoint
 from verbworker.runbook.export import CheckedEntry, check_entry
-from verbworker.runbook.record_check import RecordCheck, RecordFinding, chain_breaks, field_changed
+from verbworker.runbook.record_check import RecordCheck, RecordFinding, note_chain, note_field
 from verbworker.stores.id_prefixes import id_digits
 
 _NAMED = 3  # entries in one line
@@ -86,5 +86,5 @@ def _lines(report: RecordReport) -> list[str]:
 
 
 def _findings_of(entry_id: UUID, checked: CheckedEntry) -> list[RecordFinding]:
-    found = [] if checked.broken_at is None else [chain_breaks(entry_id, checked.broken_at)]
-    return found + [field_changed(entry_id, place, seq or None) for place, seq in checked.changed]
+    found = [] if checked.broken_at is None else [note_chain(entry_id, checked.broken_at)]
+    return found + [note_field(entry_id, place, seq or None) for place, seq in checked.changed]

@@ -10,10 +10,10 @@ from verbworker.runbook.record_check import (
     RecordCheck,
     RecordFinding,
     SealCheck,
-    chain_breaks,
-    decision_changed,
-    field_changed,
-    unlike_seal,
+    note_chain,
+    note_decision,
+    note_field,
+    note_seal,
 )
 from verbworker.runbook.record_seal import RecordSeal, SealLine
 from verbworker.runbook.seal_chain import SealChain
@@ -72,10 +72,10 @@ async def _verify_entries(connection: Connection, tenant_id: str, entry_id: UUID
     decisions = await connection.fetch(query("record", "forged_decisions"), *of)
     unlike = await connection.fetch(query("record", "unlike_seals"), *of)
     return [
-        *(chain_breaks(row["entry_id"], row["seq"]) for row in broken),
-        *(field_changed(row["entry_id"], row["place"], row["seq"] or None) for row in forged),
-        *(decision_changed(row["entry_id"], row["gate"], row["place"], row["seq"] or None) for row in decisions),
-        *(unlike_seal(row["entry_id"], row["place"], row["seq"], row["number"]) for row in unlike),
+        *(note_chain(row["entry_id"], row["seq"]) for row in broken),
+        *(note_field(row["entry_id"], row["place"], row["seq"] or None) for row in forged),
+        *(note_decision(row["entry_id"], row["gate"], row["place"], row["seq"] or None) for row in decisions),
+        *(note_seal(row["entry_id"], row["place"], row["seq"], row["number"]) for row in unlike),
     ]
 
 

@@ -54,7 +54,7 @@ class Seals:
         self._ring = ring
         self._ours: dict[str, RecordSeal] = {}
 
-    async def seal_moved(self, *, limit: int) -> SealedBatch | None:
+    async def seal_moves(self, *, limit: int) -> SealedBatch | None:
         """Seal the entries with events since the last seal; None while another process is sealing."""
         async with self._database.transaction() as connection:
             if not await connection.fetchval(query("seals", "try_lock")):
@@ -70,7 +70,7 @@ class Seals:
         return SealedBatch(len(rows), is_more, is_restored)
 
     async def seal_page(self, after: UUID | None, *, limit: int) -> SealedPage | None:
-        """Seal those entries of a page, by their ids, that are not sealed as they are; None as for `seal_moved`."""
+        """Seal those entries of a page, by their ids, that are not sealed as they are; None as for `seal_moves`."""
         async with self._database.transaction() as connection:
             if not await connection.fetchval(query("seals", "try_lock")):
                 return None
@@ -104,6 +104,10 @@ class Seals:
         for row in await connection.fetch(query("seals", "sealed"), list(entry_ids)):
             found[row["entry_id"]].append(SealLine(row["entry_id"], row["seq"], row["hash"]))
         return found
+
+    async def require_write(self) -> None:
+        """Raise `StoreReadOnly` if the database takes no writes, also when there is nothing to seal."""
+        await self._database.execute(query("seals", "require_write"))
 
     async def now(self) -> datetime:
         """Return the database's time."""

@@ -61,7 +61,7 @@ class Sealer:
         if not self._is_signed:
             await self._seals.sign_last()
             self._is_signed = True
-        batch = await self._seals.seal_moved(limit=_BATCH)
+        batch = await self._seals.seal_moves(limit=_BATCH)
         if batch is None:
             return False
         if batch.is_restored and self._after is None:
