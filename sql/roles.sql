@@ -84,6 +84,12 @@ BEGIN
       ('verbworker.runbook_event', 'entry',
        'INSERT',
        'INSERT'),
+      ('verbworker.runbook_seal', 'tenant_id',
+       'INSERT',
+       ''),
+      ('verbworker.runbook_seal_line', 'tenant_id',
+       'INSERT',
+       ''),
       ('verbworker.parked_token', 'tenant_id',
        'INSERT, UPDATE (user_task_key, engine_assignee, job_key, assign_after, assign_trouble, claimed_by, '
        'claimed_by_id, claimed_at, closed_at, closed_as, element_instance_key, instance_key, seen_at, incident_key, '

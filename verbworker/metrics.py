@@ -116,3 +116,8 @@ RETENTION_DROPPED = Counter(
 RETENTION_DUE = Gauge(
     "verbworker_retention_due", "Rows that retention has yet to drop, counted up to 10,000", ["kind"], registry=REGISTRY
 )
+SEALS_REFUSED = Counter(
+    "verbworker_seals_refused",
+    "Times the record was not sealed because it was changed or its key is missing",
+    registry=REGISTRY,
+)

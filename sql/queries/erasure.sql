@@ -174,19 +174,22 @@ SET business_key = NULL, correlation = '{}'
 WHERE entry_id = $1 AND (business_key IS NOT NULL OR correlation <> '{}');
 
 -- name: runbook_entry
--- What was asked and answered. Who asked stays, with asked_by_id. The hash of the request stays, and a digest of its key:
--- the key itself may name a person.
+-- What was asked and answered. Who asked stays, with asked_by_id, and so do the digests, which say nothing without
+-- their salt. The hash of the request has none, so it goes.
 UPDATE verbworker.runbook_entry
 SET sentence = verb || ' (erased)', invocation = '(' || verb || ')', args = '{}', provenance = '{}', traceparent = NULL,
   outcome = CASE WHEN outcome IS NULL THEN NULL ELSE '{}'::bytea END,
-  request_key = 'erased:' || encode(sha256(convert_to(tenant_id || E'\n' || request_key, 'UTF8')), 'hex')
-WHERE entry_id = $1 AND sentence <> verb || ' (erased)';
+  request_key = CASE WHEN request_key IS NOT NULL THEN 'erased:' || entry_id END, request_hash = '', salt = NULL
+WHERE entry_id = $1 AND (sentence <> verb || ' (erased)' OR salt IS NOT NULL);
 
 -- name: runbook_event
--- Take from each event what is neither a name of ours nor a number, and return the old hash with the hash of what is left.
+-- Take from each event what is neither a name of ours nor a number, with its salt, and return the old hash with the hash of
+-- what is left.
 WITH previous AS (
-  SELECT event.entry_id, event.seq, coalesce(lag(event.hash) OVER (ORDER BY event.seq), '\x') AS hash
+  SELECT event.entry_id, event.seq,
+    coalesce(lag(event.hash) OVER (ORDER BY event.seq), verbworker.first_hash(entry.entry_id, entry.asked)) AS hash
   FROM verbworker.runbook_event AS event
+  JOIN verbworker.runbook_entry AS entry ON entry.entry_id = event.entry_id
   WHERE event.entry_id = $1
 ),
 less AS (
@@ -199,10 +202,12 @@ less AS (
   WHERE event.entry_id = $1 AND event.kind <> 'Erased'
 )
 UPDATE verbworker.runbook_event AS event
-SET detail = less.detail, once = less.once
+SET detail = less.detail, once = less.once, salt = NULL
 FROM less
 JOIN previous USING (entry_id, seq)
 WHERE event.entry_id = less.entry_id AND event.seq = less.seq
-  AND (event.detail, event.once) IS DISTINCT FROM (less.detail, less.once)
+  AND ((event.detail, event.once) IS DISTINCT FROM (less.detail, less.once)
+    OR event.salt IS NOT NULL AND event.digests IS NOT NULL)
 RETURNING event.seq, encode(event.hash, 'hex') AS hash, encode(verbworker.event_hash(
-  previous.hash, event.entry_id, event.seq, event.at, event.kind, event.once, event.detail, event.status), 'hex') AS left_hash;
+  previous.hash, event.entry_id, event.seq, event.at, event.kind, event.once, event.detail, event.status, event.salt,
+  event.digests), 'hex') AS left_hash;

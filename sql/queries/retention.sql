@@ -33,15 +33,16 @@ FOR UPDATE OF entry SKIP LOCKED;
 -- name: export_entries
 -- All that is known of some entries, a line each. An event's detail is text as Postgres prints it: its hash is of that.
 SELECT
-  entry.entry_id, entry.last_hash,
+  entry.entry_id, entry.tenant_id, entry.last_seq, entry.last_hash,
   json_build_object(
-    'format', 'verbworker.runbook/1',
+    'format', 'verbworker.runbook/2',
     'entry', to_json(entry),
+    'provenance', entry.provenance::text,
     'events', (
       SELECT coalesce(json_agg(json_build_object(
         'seq', event.seq, 'at', event.at, 'at_us', (extract(epoch FROM event.at) * 1000000)::bigint,
         'kind', event.kind, 'once', event.once, 'status', event.status, 'detail', event.detail::text,
-        'hash', encode(event.hash, 'hex')) ORDER BY event.seq), '[]')
+        'salt', event.salt, 'digests', event.digests::text, 'hash', encode(event.hash, 'hex')) ORDER BY event.seq), '[]')
       FROM verbworker.runbook_event AS event
       WHERE event.entry_id = entry.entry_id
     ),
@@ -62,9 +63,9 @@ SELECT
       WHERE token.entry_id = entry.entry_id
     ),
     'decisions', (
-      SELECT coalesce(json_agg(decision ORDER BY decision.decided_at), '[]')
-      FROM verbworker.gate_decision AS decision
-      JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
+      SELECT coalesce(json_agg(made ORDER BY made.decided_at), '[]')
+      FROM verbworker.gate_decision AS made
+      JOIN verbworker.parked_token AS token ON token.token_id = made.token_id
       WHERE token.entry_id = entry.entry_id
     ),
     'compensations', (

@@ -62,6 +62,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("runbook", "events"): (ID,),
     ("runbook", "where"): (ID,),
     ("runbook", "verify"): (),
+    ("runbook", "seal"): (),
     ("runbook", "cancel"): (ID, "--reason", "twice"),
     ("gates", "list"): (),
     ("gates", "decide"): (ID, "approve"),

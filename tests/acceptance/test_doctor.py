@@ -58,7 +58,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
             "dead letters",
         ),
         *("stalled", "overdue backoffs", "overdue timers", "stalled messages"),
-        "retention",
+        *("retention", "seals"),
     ]
 
 
@@ -207,6 +207,23 @@ def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Cli
     assert (told.verdict, meant.verdict) == ("warn", "ok")
     assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept forever"
     assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is intended"
+
+
+def test_seals_without_a_key_and_a_changed_one_are_reported(clinic: Clinic) -> None:
+    sealed = clinic.run("runbook", "seal", "--json")
+    signed = clinic.doctor().lines["seals"]
+    unsigned = clinic.doctor(VERBWORKER_SEAL_KEYS="{}").lines["seals"]
+
+    assert (sealed.code, signed.verdict, signed.found) == (0, "ok", "0 tenant(s), 0 seal(s), k1 signs")
+    assert (unsigned.verdict, unsigned.fix) == ("warn", "set VERBWORKER_SEAL_KEYS")
+    clinic.deploy()
+    clinic.start_case()
+    clinic.run("runbook", "seal")
+    run_apart(
+        execute(clinic.dsn, "SET session_replication_role = replica; UPDATE verbworker.runbook_seal SET at = now()")
+    )
+    changed = clinic.doctor().lines["seals"]
+    assert (changed.verdict, changed.fix) == ("wrong", "verify it: verbworker runbook verify")
 
 
 def test_an_export_directory_that_cannot_be_written_to_is_wrong(clinic: Clinic) -> None:

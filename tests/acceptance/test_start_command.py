@@ -74,7 +74,7 @@ async def test_what_is_asked_for_is_carried_out_by_a_worker_and_told_in_order(
     assert [event["kind"] for event in events] == ["DurableTaskStarted", "StepCompleted"]
     (listed,) = terminal.listed()
     assert (listed["entry_id"], listed["process_version"]) == (asked["entry_id"], 1)
-    assert terminal.say("runbook", "verify").out == "2 events of 1 entries: 0 chains are broken\n"
+    assert terminal.say("runbook", "verify").out.startswith("2 events of 1 entries: 0 findings\n")
 
 
 def await_events(terminal: Terminal, entry_id: str, count: int) -> list[dict[str, Any]]:

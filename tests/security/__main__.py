@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-GROUPS = ("HTTP", "auth", "payload", "SQL role", "XML", "YAML", "CLI", "generated code")
+GROUPS = ("HTTP", "auth", "payload", "SQL role", "record", "XML", "YAML", "CLI", "generated code")
 OTHER = "other"  # attacks without a mark
 
 

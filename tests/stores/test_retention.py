@@ -34,6 +34,8 @@ OTHER_OWNERS = {
     "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
     "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
     "verbworker.stall": "the stall detector, when the entry moves again or has ended",
+    "verbworker.runbook_seal": "kept: at most one row a second and tenant; each covers all before it",
+    "verbworker.runbook_seal_line": "kept: a line for each entry that moved; without it a seal cannot be verified",
     "verbworker.upkeep_turn": "kept: one row for each service that workers take turns at",
     "verbworker.tenant_use": "the watch of quotas, an hour after the minute that it counts",
     "verbworker.person": "kept: one row for each person who logged in; what they did names the row",

@@ -12,6 +12,7 @@ from tests.support.models import one_task
 from tests.support.shop import Shop
 
 EMBEDDED = {"VERBWORKER_ENGINE": "embedded"}
+SEALING = {"VERBWORKER_SEAL_KEYS": '{"k1": "a secret that the database does not have"}'}
 
 _GATE = """
 INSERT INTO verbworker.parked_token (
@@ -73,7 +74,7 @@ class Clinic:
 
     def run(self, *words: str, **settings: str) -> Said:
         """Any command, in the shop's folder."""
-        return verbworker(*words, directory=self.shop.folder, dsn=self.dsn, **{**EMBEDDED, **settings})
+        return verbworker(*words, directory=self.shop.folder, dsn=self.dsn, **{**EMBEDDED, **SEALING, **settings})
 
     def doctor(self, *words: str, **settings: str) -> Report:
         """The doctor's lines; everything but the address of the database is the caller's."""

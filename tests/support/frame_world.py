@@ -40,7 +40,7 @@ class OneConnection(Database):
             yield self._kept
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, *, is_snapshot: bool = False) -> AsyncIterator[Connection]:
         """The connection inside one transaction."""
         with translate_errors():
             async with self._kept.transaction():

@@ -40,6 +40,20 @@ INSERT INTO verbworker.inbox_message (
   CASE WHEN $2 = 'discarded' THEN clock_timestamp() - $4::interval END
 )
 """
+# The end of a case moved into the past, as if it had been written then: with its event, and the chain from there.
+AGE = (
+    "SET LOCAL session_replication_role = replica",
+    "UPDATE verbworker.runbook_event SET at = clock_timestamp() - $2::interval"
+    " WHERE entry_id = $1 AND kind = 'ExecutionResult'",
+    "UPDATE verbworker.runbook_event AS event SET hash = verbworker.event_hash(previous.hash, event.entry_id,"
+    " event.seq, event.at, event.kind, event.once, event.detail, event.status, event.salt, event.digests)"
+    " FROM verbworker.runbook_event AS previous WHERE event.entry_id = $1 AND $2::interval IS NOT NULL"
+    " AND event.kind = 'ExecutionResult' AND previous.entry_id = event.entry_id AND previous.seq = event.seq - 1",
+    "UPDATE verbworker.runbook_entry AS entry SET ended_at = event.at, last_hash = event.hash"
+    " FROM verbworker.runbook_event AS event WHERE entry.entry_id = $1 AND $2::interval IS NOT NULL"
+    " AND event.entry_id = entry.entry_id AND event.seq = entry.last_seq",
+    "UPDATE verbworker.workflow_instance SET ended_at = clock_timestamp() - $2::interval WHERE entry_id = $1",
+)
 LETTER = """
 INSERT INTO verbworker.dead_letter (
   tenant_id, message_id, message_name, correlation_key, entry_id, code, reason, sent_by, state, created_at, resolved_at
@@ -75,9 +89,9 @@ class Past:
     async def end(self, stored: StoredEntry, ago: timedelta) -> None:
         """Have a case end, so long ago."""
         await self._append(stored, Kind.RESULT, {"result": "ok"})
-        for table in ("runbook_entry", "workflow_instance"):
-            past = f"UPDATE verbworker.{table} SET ended_at = clock_timestamp() - $2::interval WHERE entry_id = $1"
-            await self.database.execute(past, stored.entry_id, ago)
+        async with self.database.transaction() as connection:
+            for statement in AGE:
+                await connection.execute(statement, *((stored.entry_id, ago) if "$2" in statement else ()))
 
     async def _append(self, stored: StoredEntry, kind: Kind, detail: Mapping[str, object]) -> None:
         async with self.database.transaction() as connection:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from verbworker.app.export_directory import ExportDirectory
@@ -13,6 +14,7 @@ from verbworker.job.trace import Tracer
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.seals import Seals
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
@@ -36,8 +38,12 @@ from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.quota_watch import QuotaWatch
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
+from verbworker.work.upkeep.sealer import ANY_ENGINE, SERVICE, Sealer
 from verbworker.work.upkeep.search_reconciler import SearchReconciler
 from verbworker.work.upkeep.suspension_watch import SuspensionWatch
+
+# A turn takes well under a second; after that another worker takes over.
+_SEAL_HOLD = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,7 @@ def build_services(
         *undoing.services,
         retention(settings, control).service,
         QuotaWatch(control, settings.quotas()).service,
+        _sealer(settings, control, owner).service,
         # Instances of the embedded engine cannot be suspended.
         *([SuspensionWatch(suspensions, engine, timeout=settings.engine_timeout).service] if is_cluster else []),
     )
@@ -115,4 +122,9 @@ def build_services(
 def retention(settings: Settings, database: Database) -> Retention:
     """Build retention from the settings."""
     export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
-    return Retention(database, settings.keep(), export=export)
+    return Retention(database, settings.keep(), export=export, seals=Seals(database, settings.seal_ring()))
+
+
+def _sealer(settings: Settings, database: Database, owner: UUID) -> Sealer:
+    turns = UpkeepTurns(database, engine_id=ANY_ENGINE, service=SERVICE, owner=owner, hold=_SEAL_HOLD)
+    return Sealer(Seals(database, settings.seal_ring()), turns)

@@ -35,7 +35,7 @@ _OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
 _NO_SETTINGS = ("DEBUG", "FAILPOINT")
 _RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES", "TENANT_QUOTAS", *(f"QUOTA_{one.name.upper()}" for one in fields(Quota)))
 _OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
-_ONLY_OUTSIDE = "integrity_keys"
+_ONLY_OUTSIDE = ("integrity_keys", "seal_keys")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
 _UNITS = {"d": 86_400.0, "h": 3_600.0}
 
@@ -236,6 +236,11 @@ class Settings(BaseSettings):
     integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
     integrity_keys_file: Path | None = Field(default=None, description="file with the same JSON")
     integrity_key: str | None = Field(default=None, description="key id that signs; the others only verify")
+    seal_keys: Keys = Field(
+        default={}, description="secrets that sign the record's seals, by key id, as JSON; environment only"
+    )
+    seal_keys_file: Path | None = Field(default=None, description="file with the same JSON")
+    seal_key: str | None = Field(default=None, description="key id that signs seals; the others only verify")
 
     @classmethod
     def settings_customise_sources(
@@ -278,18 +283,12 @@ class Settings(BaseSettings):
         return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("keep_")}
 
     def key_ring(self) -> KeyRing | None:
-        """Return the signing keys, or None if no key is set."""
-        keys = {kid: secret.get_secret_value() for kid, secret in self.integrity_keys.items()}
-        if self.integrity_keys_file is not None:
-            keys |= _keys_in(self.integrity_keys_file)
-        if not keys:
-            if self.integrity_key is not None:
-                raise ContractInvalid("VERBWORKER_INTEGRITY_KEY is set, but no keys are set")
-            return None
-        if self.integrity_key is None and len(keys) > 1:
-            raise ContractInvalid("several integrity keys are set; set VERBWORKER_INTEGRITY_KEY to the one that signs")
-        active = self.integrity_key or next(iter(keys))
-        return KeyRing(active, {kid: secret.encode() for kid, secret in keys.items()})
+        """Return the keys that sign payloads, or None if no key is set."""
+        return _ring("integrity", self.integrity_keys, self.integrity_keys_file, self.integrity_key)
+
+    def seal_ring(self) -> KeyRing | None:
+        """Return the keys that sign the record's seals, or None if no key is set."""
+        return _ring("seal", self.seal_keys, self.seal_keys_file, self.seal_key)
 
 
 def load(**overrides: object) -> Settings:
@@ -351,10 +350,9 @@ def _refuse_wrong_file() -> None:
         raise ContractInvalid(f"{FILE} is not valid TOML: {error}") from None
     if unknown := sorted(content.keys() - Settings.model_fields.keys()):
         raise ContractInvalid(f"{FILE}: unknown setting {unknown[0]!r}; known are {', '.join(Settings.model_fields)}")
-    if _ONLY_OUTSIDE in content:
-        raise ContractInvalid(
-            f"{FILE} contains {_ONLY_OUTSIDE}; put secrets into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
-        )
+    for name in _ONLY_OUTSIDE:
+        if name in content:
+            raise ContractInvalid(f"{FILE} contains {name}; put secrets into VERBWORKER_{name.upper()} or {name}_file")
 
 
 def _sentence(problem: Any) -> str:
@@ -372,11 +370,25 @@ def _read(path: Path, name: str) -> str:
         raise ContractInvalid(f"{name}: cannot read {path}: {reason}") from None
 
 
-def _keys_in(path: Path) -> dict[str, str]:
+def _ring(purpose: str, given: Mapping[str, SecretStr], file: Path | None, active: str | None) -> KeyRing | None:
+    keys = {kid: secret.get_secret_value() for kid, secret in given.items()}
+    if file is not None:
+        keys |= _keys_in(file, f"{purpose}_keys_file")
+    setting = f"VERBWORKER_{purpose.upper()}_KEY"
+    if not keys:
+        if active is not None:
+            raise ContractInvalid(f"{setting} is set, but no keys are set")
+        return None
+    if active is None and len(keys) > 1:
+        raise ContractInvalid(f"several {purpose} keys are set; set {setting} to the one that signs")
+    return KeyRing(active or next(iter(keys)), {kid: secret.encode() for kid, secret in keys.items()})
+
+
+def _keys_in(path: Path, name: str) -> dict[str, str]:
     try:
-        keys = json.loads(_read(path, "integrity_keys_file"))
+        keys = json.loads(_read(path, name))
     except ValueError:
         keys = None
     if not isinstance(keys, dict) or not all(isinstance(secret, str) for secret in keys.values()):
-        raise ContractInvalid(f'integrity_keys_file: {path} must be JSON: {{"key id": "secret"}}')
+        raise ContractInvalid(f'{name}: {path} must be JSON: {{"key id": "secret"}}')
     return keys

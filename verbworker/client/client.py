@@ -15,6 +15,7 @@ from verbworker.client.gate_actions import CLAIM_WAIT_S, GateActions
 from verbworker.client.incident_actions import IncidentActions
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
 from verbworker.client.lists import list_stuck, read_status, require_limit
+from verbworker.client.record_reports import RecordReport, seal_record, verify_record
 from verbworker.client.records import EntryPage, EntryRecord, GatePage, GateRecord, ListedEntry, MessageReceipt
 from verbworker.client.resources import Resources, open_resources
 from verbworker.contract.message import Message, validate
@@ -367,6 +368,15 @@ class Client:
         """
         wanted = Resolution(self._author(by).name, reason, retries, as_new, flags or {})
         return await self._incidents(without_entry).resolve(where, wanted)
+
+    async def verify(self, entry_id: EntryId | None = None, *, against: str | None = None) -> RecordReport:
+        """Verify the record of this tenant, or one entry; `against` is the text of a checkpoint from `seal`."""
+        which = None if entry_id is None else await self._entry_id(entry_id)
+        return await verify_record(self.resources, self.tenant, which, against)
+
+    async def seal(self) -> str:
+        """Seal the record of all tenants up to now, and return a checkpoint: text to keep away from the database."""
+        return (await seal_record(self.resources)).render()
 
     def _incidents(self, without_entry: bool) -> IncidentActions:
         return IncidentActions(self.resources, self.tenant, without_entry=without_entry)

@@ -15,6 +15,7 @@ from verbworker.client.client import Client, EntryId
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
+from verbworker.client.record_reports import RecordReport
 from verbworker.client.records import (
     EntryDetail,
     EntryPage,
@@ -361,6 +362,14 @@ class SyncClient:
         """Resolve an incident: see `Client.resolve`."""
         more: dict[str, Any] = {"retries": retries, "as_new": as_new, "without_entry": without_entry, "by": by}
         return self._call(lambda client: client.resolve(where, reason, flags=flags, **more))
+
+    def verify(self, entry_id: EntryId | None = None, *, against: str | None = None) -> RecordReport:
+        """Verify the record: see `Client.verify`."""
+        return self._call(lambda client: client.verify(entry_id, against=against))
+
+    def seal(self) -> str:
+        """Seal the record and return a checkpoint: see `Client.seal`."""
+        return self._call(lambda client: client.seal())
 
     @property
     def _open_thread(self) -> _LoopThread:

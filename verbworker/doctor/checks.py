@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from verbworker.doctor import application, backlog, database, engine, leases, retention, search_check
+from verbworker.doctor import application, backlog, database, engine, leases, retention, seal_check, search_check
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
 from verbworker.doctor.subject import Subject
 from verbworker.errors import VerbworkerError
@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("quotas", backlog.check_quotas, "check the database's load", ("migrations",)),
     Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
+    Check("seals", seal_check.look, "set VERBWORKER_SEAL_KEYS", ("migrations",)),
 )
 
 

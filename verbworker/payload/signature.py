@@ -45,12 +45,17 @@ class KeyRing:
     def sign(self, content: bytes, *, tenant: str, instance_uid: str, kid: str = "") -> str:
         """Return the signed seal of `content`, made with the key `kid` or else the active one."""
         kid = kid or self.active
+        made = self.authenticate(kid, _PURPOSE, tenant.encode(), instance_uid.encode(), content)
+        return f"hmac-sha256:{kid}:{made.hex()}"
+
+    def authenticate(self, kid: str, *parts: bytes) -> bytes:
+        """Return the HMAC of some parts with one of the keys; the first part names the purpose."""
         signer = hmac.new(self.secrets[kid], digestmod="sha256")
-        for part in (_PURPOSE, tenant.encode(), instance_uid.encode(), content):
+        for part in parts:
             # Each part is prefixed with its length, so that no two different lists of parts give the same stream.
             signer.update(len(part).to_bytes(8, "big"))
             signer.update(part)
-        return f"hmac-sha256:{kid}:{signer.hexdigest()}"
+        return signer.digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "worker_boot": _KEPT,
         "runbook_entry": _KEPT,
         "runbook_event": _APPENDED,
+        "runbook_seal": _APPENDED,
+        "runbook_seal_line": _APPENDED,
         "parked_token": _KEPT,
         "gate_decision": _KEPT,
         "person": _KEPT,

@@ -42,6 +42,7 @@ _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 # a statement the same error has other reasons.
 _CLOSED = asyncpg.ObjectNotInPrerequisiteStateError
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
+_SNAPSHOT = {"isolation": "repeatable_read", "readonly": True}
 # On an open connection these mean that it was misused, or that a statement was cancelled.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
 
@@ -260,15 +261,15 @@ class Database:
             await self._give_back(connection, holder)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Open a transaction that commits when the block succeeds.
+    async def transaction(self, *, is_snapshot: bool = False) -> AsyncIterator[Connection]:
+        """Open a transaction that commits when the block succeeds; a snapshot reads all as of one moment.
 
         The block may be a verb, so only Postgres errors are translated there. A commit whose answer is lost raises
         `StoreUnavailable`: the caller must check before it repeats anything.
         """
         connection, holder = await self._take()
         try:
-            transaction = connection.transaction()
+            transaction = connection.transaction(**_SNAPSHOT if is_snapshot else {})
             try:
                 with translate_errors():
                     await transaction.start()

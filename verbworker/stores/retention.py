@@ -22,9 +22,11 @@ class RetiredCount:
 
 @dataclass(frozen=True, slots=True)
 class ExportedEntry:
-    """An entry as a line of JSON, and the head of its hash chain when it was read."""
+    """An entry as a line of JSON, and where its chain of events ended when it was read."""
 
     entry_id: UUID
+    tenant_id: str
+    seq: int
     head: bytes
     line: str
 
@@ -78,7 +80,10 @@ class RetiredRows:
         held = await connection.fetch(query("retention", "hold_entries"), kept, limit, list(but))
         # A second statement, so that it sees everything written before the lock was acquired.
         rows = await connection.fetch(query("retention", "export_entries"), [row["entry_id"] for row in held])
-        return [ExportedEntry(row["entry_id"], row["last_hash"], row["line"]) for row in rows]
+        return [
+            ExportedEntry(row["entry_id"], row["tenant_id"], row["last_seq"], row["last_hash"], row["line"])
+            for row in rows
+        ]
 
     async def drop_entries(
         self, connection: Connection, entries: Sequence[ExportedEntry], kept: timedelta

@@ -1,16 +1,16 @@
 """`verbworker runbook`: entries, what they wait for, their events, and whether the record was changed."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.export_directory import exported_lines
-from verbworker.app.output import COUNTED, answer, busy, complain, moment, print_json, say, show, show_first
-from verbworker.cli.client_runs import run_with_client, run_with_resources
+from verbworker.app.output import COUNTED, answer, busy, moment, print_json, say, show, show_first
+from verbworker.cli.cases.checkpoints import read_checkpoint, say_report, verify_export, write_checkpoint
+from verbworker.cli.client_runs import run_with_client
 from verbworker.cli.shared_options import (
     ANY_ID,
     LONGEST,
@@ -27,12 +27,8 @@ from verbworker.cli.shared_options import (
 )
 from verbworker.client.client import Client
 from verbworker.client.records import EntryDetail, EntryRecord, EventRecord, PositionRecord
-from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
-from verbworker.runbook.export import check_entry
-from verbworker.stores.cases.runbook import ChainCheck
-from verbworker.stores.id_prefixes import IdPrefixes, id_digits
 
 app = typer.Typer(help="The runbook: what was started, what it waits for, and what happened.", no_args_is_help=True)
 
@@ -142,7 +138,7 @@ def show_events(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_js
         say(f"{moment(event.at)}  {event.sentence}")
 
 
-@app.command(epilog="Example: verbworker runbook verify --json")
+@app.command(epilog="Example: verbworker runbook verify --against checkpoint.json")
 def verify(
     which: Annotated[
         str | None,
@@ -153,26 +149,56 @@ def verify(
     export: Annotated[
         Path | None, typer.Option("--export", help="Verify exported entries instead: a file or a directory of files.")
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Verify everything up to a checkpoint that `runbook seal` wrote to this file."),
+    ] = None,
     tenant: Tenant = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Verify the hash chains of events. Exits 1 if an event was changed, removed or inserted."""
+    """Verify the record. Exits 1 if something in it was changed, removed or inserted, and names each place.
+
+    Verified are the chain of events of each entry, what was asked, how it ended and what was decided, and the seals
+    that chain all entries of the tenant; with the keys of the workers (VERBWORKER_SEAL_KEYS) also their signatures.
+    """
     settings = config.load(dsn=dsn, tenant=tenant)
-    with busy("verifying the chains"):
-        if export is None:
-            found = run_with_resources(settings, lambda opened: _verify(opened, settings.tenant, which))
+    if export is not None and against is not None:
+        raise CannotRun("--export cannot be combined with --against: exported files have no seals")
+    with busy("verifying the record"):
+        if export is not None:
+            found = verify_export(export, which)
         else:
-            found = _verify_export(export, which)
+            checkpoint = None if against is None else read_checkpoint(against)
+            found = run_with_client(settings, lambda client: client.verify(which, against=checkpoint))
     if as_json:
-        broken = {str(entry): seq for entry, seq in found.broken.items()}
-        print_json({"entries": found.entries, "events": found.events, "broken": broken})
+        print_json(found.model_dump(mode="json"))
     else:
-        say(f"{found.events} events of {found.entries} entries: {len(found.broken)} chains are broken")
-        for entry, seq in found.broken.items():
-            complain(f"entry {entry}: the chain breaks at event {seq}")
-    if found.broken:
+        say_report(found, is_export=export is not None)
+    if found.findings:
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example: verbworker runbook seal --out checkpoint.json")
+def seal(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File for the checkpoint (default: standard output).")
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Seal the record of all tenants up to now, and write a checkpoint. Keep it away from the database.
+
+    Workers seal continuously; a checkpoint proves later that nothing before it was changed or removed, even by the
+    owner of the database: verbworker runbook verify --against FILE. It is signed if VERBWORKER_SEAL_KEYS is set.
+    """
+    text = run_with_client(config.load(dsn=dsn), lambda client: client.seal())
+    if out is None:
+        say(text.rstrip())
+        return
+    checkpoint = write_checkpoint(out, text)
+    sentence = f"{len(checkpoint.tenants)} tenant(s) sealed; the checkpoint is in {out}"
+    answer(sentence, {"file": str(out), **json.loads(text)}, as_json=as_json)
 
 
 @app.command(epilog=f"Example: verbworker runbook cancel {ANY_ID} --reason 'opened twice'")
@@ -194,24 +220,3 @@ def cancel(
     entry = run_with_client(settings, lambda client: client.cancel(entry_id, reason), by=by)
     sentence = "cancelled" if entry.status is Status.CANCELLED else "requested; a worker carries it out"
     answer(sentence, entry.model_dump(mode="json"), as_json=as_json)
-
-
-async def _verify(opened: Resources, tenant: str, which: str | None) -> ChainCheck:
-    entry_id = None if which is None else await IdPrefixes(opened.database, tenant).entry(which)
-    return await opened.runbook.verify(tenant, entry_id)
-
-
-def _verify_export(place: Path, which: str | None) -> ChainCheck:
-    entries, events, broken = 0, 0, {}
-    begins = "" if which is None else id_digits(which)
-    for where, line in exported_lines(place):
-        try:
-            checked = check_entry(line)
-            found = UUID(checked.entry_id)
-        except ValueError as error:
-            raise CannotRun(f"{where}: {error}") from error
-        if found.hex.startswith(begins):
-            entries, events = entries + 1, events + checked.events
-            if checked.broken_at is not None:
-                broken[found] = checked.broken_at
-    return ChainCheck(entries, events, broken)

@@ -16,7 +16,7 @@ from verbworker.stores.sql import query
 _KEPT = (
     *("by", "by_id", "class", "code", "decision", "definition_key", "element", "error_code", "gate", "incident_key"),
     *("instance_key", "job_key", "message_name", "name", "outcome", "process", "result", "runs", "type", "undoes"),
-    *("verb", "version", "wait"),
+    *("token_id", "verb", "version", "wait"),
 )
 # Their `once` has the id of a message, which its sender chose.
 _NAMED_BY_SENDERS = (Kind.MESSAGE_RECEIVED.value, Kind.CORRELATION_FAILED.value)

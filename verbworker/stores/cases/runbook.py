@@ -12,7 +12,9 @@ from verbworker.contract.quota import UNLIMITED, Quota
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
+from verbworker.runbook.record_check import RecordCheck
 from verbworker.stores.cases.page_key import PageKey
+from verbworker.stores.cases.record import RecordVerifier
 from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
@@ -52,15 +54,6 @@ class ClosedToken:
     message_name: str | None
     correlation_key: str | None
     input_hash: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChainCheck:
-    """The result of checking chains: how much was read, and where each broken chain breaks."""
-
-    entries: int
-    events: int
-    broken: Mapping[UUID, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,12 +341,9 @@ class Runbook:
         rows = await self._database.fetch(query("runbook", "released"), entry_id)
         return [ReleasedJob(**row) for row in rows]
 
-    async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> ChainCheck:
-        """Verify the chains of a tenant, or of one entry."""
-        broken = await self._database.fetch(query("runbook", "broken"), tenant_id, entry_id)
-        seen = await self._database.fetchrow(query("runbook", "count_events"), tenant_id, entry_id)
-        assert seen is not None
-        return ChainCheck(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
+    async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> RecordCheck:
+        """Verify the record of a tenant, or of one entry, without keys."""
+        return await RecordVerifier(self._database).verify(tenant_id, entry_id)
 
 
 def _closed_of(row: Row) -> ClosedToken:

@@ -10,10 +10,12 @@ from uuid import UUID
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import CannotRun, StoreConflict, StoreError, StoreUnavailable
-from verbworker.runbook.export import check_entry
+from verbworker.runbook.export import check_entry, fits_seals
+from verbworker.runbook.record_seal import SealLine
+from verbworker.stores.cases.seals import MovedEntry, Seals
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.retention import RetiredCount, RetiredRows, TableSize
+from verbworker.stores.retention import ExportedEntry, RetiredCount, RetiredRows, TableSize
 from verbworker.stores.task_profiles import TaskProfileStore
 
 _log = logging.getLogger(__name__)
@@ -133,9 +135,11 @@ class Retention:
         keep: Mapping[str, timedelta | None],
         *,
         export: Export | None = None,
+        seals: Seals | None = None,
     ) -> None:
         self._database = database
         self._rows = RetiredRows(database)
+        self._seals = seals or Seals(database)
         self._keep = keep
         self._export = export
         self._broken: set[UUID] = set()
@@ -187,20 +191,23 @@ class Retention:
     async def _drop_entries(self, rule: RetentionRule, kept: timedelta) -> int:
         """Drop a batch of entries, and commit when their export is on disk; without a destination drop none.
 
-        If the process dies before the commit, an entry is in two files, and the later one counts.
+        A seal in the same commit says which were dropped: any other that is missing was deleted. If the process dies
+        before the commit, an entry is in two files, and the later one counts.
         """
         if self._export is None:
             return 0
         async with self._database.transaction() as connection:
             held = await self._rows.hold_entries(connection, kept, limit=rule.batch, but=self._broken)
-            whole = [entry for entry in held if check_entry(entry.line).broken_at is None]
+            sealed = await self._seals.sealed_in(connection, [entry.entry_id for entry in held])
+            whole = [entry for entry in held if _is_whole(entry, sealed[entry.entry_id])]
             for entry in held:
                 if entry not in whole:
                     # Evidence: it stays where `runbook verify` finds it.
                     self._broken.add(entry.entry_id)
-                    _log.error("entry kept because its chain is broken", extra={"entry_id": str(entry.entry_id)})
+                    _log.error("entry kept because its record was changed", extra={"entry_id": str(entry.entry_id)})
             gone = await self._rows.drop_entries(connection, whole, kept)
             if gone:
+                await self._seals.drop_in(connection, map(_dropped_of, gone))
                 await self._export([entry.line for entry in gone])
             return len(gone)
 
@@ -240,6 +247,14 @@ class Retention:
             due = RetiredCount(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
             found.append(RuleState(rule, kept, due, sizes[rule.tables[0]]))
         return found
+
+
+def _is_whole(entry: ExportedEntry, sealed: Sequence[SealLine]) -> bool:
+    return check_entry(entry.line).is_whole and fits_seals(entry.line, sealed)
+
+
+def _dropped_of(entry: ExportedEntry) -> MovedEntry:
+    return MovedEntry(entry.tenant_id, SealLine(entry.entry_id, entry.seq, entry.head, dropped=True))
 
 
 class Archiver:
