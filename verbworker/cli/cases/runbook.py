@@ -1,5 +1,6 @@
 """`verbworker runbook`: entries, what they wait for, their events, and whether the record was changed."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
 from verbworker.runbook.export import check_entry
+from verbworker.stores.cases.payload_checks import PayloadReport, verify_payloads
 from verbworker.stores.cases.runbook import ChainCheck
 from verbworker.stores.id_prefixes import IdPrefixes, id_digits
 
@@ -157,21 +159,27 @@ def verify(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Verify the hash chains of events. Exits 1 if an event was changed, removed or inserted."""
+    """Verify the hash chains of events, and the payloads of record with their flags.
+
+    Exits 1 if an event was changed, removed or inserted, or a payload is not what its steps stored. Signed payloads are
+    verified with the keys of the workers (VERBWORKER_INTEGRITY_KEYS).
+    """
     settings = config.load(dsn=dsn, tenant=tenant)
+    payloads = PayloadReport(0, 0, ())
     with busy("verifying the chains"):
         if export is None:
-            found = run_with_resources(settings, lambda opened: _verify(opened, settings.tenant, which))
+            found, payloads = run_with_resources(settings, lambda opened: _verify(opened, settings.tenant, which))
         else:
             found = _verify_export(export, which)
     if as_json:
         broken = {str(entry): seq for entry, seq in found.broken.items()}
-        print_json({"entries": found.entries, "events": found.events, "broken": broken})
+        print_json({"entries": found.entries, "events": found.events, "broken": broken, "payloads": asdict(payloads)})
     else:
         say(f"{found.events} events of {found.entries} entries: {len(found.broken)} chains are broken")
         for entry, seq in found.broken.items():
             complain(f"entry {entry}: the chain breaks at event {seq}")
-    if found.broken:
+        _say_payloads(payloads)
+    if found.broken or payloads.findings:
         raise typer.Exit(1)
 
 
@@ -196,9 +204,17 @@ def cancel(
     answer(sentence, entry.model_dump(mode="json"), as_json=as_json)
 
 
-async def _verify(opened: Resources, tenant: str, which: str | None) -> ChainCheck:
+async def _verify(opened: Resources, tenant: str, which: str | None) -> tuple[ChainCheck, PayloadReport]:
     entry_id = None if which is None else await IdPrefixes(opened.database, tenant).entry(which)
-    return await opened.runbook.verify(tenant, entry_id)
+    chains = await opened.runbook.verify(tenant, entry_id)
+    return chains, await verify_payloads(opened.database, tenant, entry_id, ring=opened.settings.key_ring())
+
+
+def _say_payloads(report: PayloadReport) -> None:
+    for finding in report.findings:
+        complain(f"entry {finding.entry_id}: {finding.sentence}")
+    if report.unverified:
+        say(f"{report.unverified} signatures were not verified: set VERBWORKER_INTEGRITY_KEYS as the workers have it")
 
 
 def _verify_export(place: Path, which: str | None) -> ChainCheck:
