@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -18,6 +18,8 @@ from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
+from verbworker.stores.cases.overview import Overview
+from verbworker.work.upkeep.resolutions import Resolution, Resolutions
 
 pytestmark = pytest.mark.attack("payload")
 
@@ -199,18 +201,34 @@ async def test_a_branch_that_was_handed_out_before_its_sibling_wrote_brings_olde
     assert (await setup.status(entry_id), setup.engine.failures) == ("completed", [])
 
 
-async def test_a_flag_that_was_right_again_lets_the_case_go_on(setup: CaseSetup) -> None:
+@pytest.mark.parametrize("agreed", [False, True])
+async def test_a_person_sets_the_flag_and_the_case_goes_on(setup: CaseSetup, agreed: bool) -> None:
     entry_id = await started(setup)
-    instance_key = await setup.instance_key(entry_id)
-    await set_variables(setup, instance_key, {"orch_never": True})
-    job = await setup.serve("second")
+    await set_variables(setup, await setup.instance_key(entry_id), {"orch_never": True})
+    await setup.serve("second")
+    tenant = (await setup.entry(entry_id)).tenant_id
+    (trouble,) = await Overview(setup.database).troubles(tenant, without_entry=False)
+    wanted = Resolution("ada", "it was changed in Operate", flags={"orch_never": agreed})
 
-    await payloads.set_flags(setup.database, setup.engine.engine_id, instance_key, {"orch_never": True})
-    uid = await setup.uid(entry_id)
+    answer = await Resolutions(setup.database, setup.engine, owner=uuid4()).resolve(trouble, wanted)
+    await setup.serve("second", COMPLETE)
 
-    assert await payloads.unknown_flags(setup.database, uid, {"orch_never": True}) == {"orch_never"}
-    assert (await setup.frame(job)).state == "incident"
-    assert (await payloads.head(setup.database, uid)).flags == {"orch_never": True} | WRITTEN
+    (result,) = await setup.events(entry_id, Kind.RESULT)
+    assert (answer.done, await setup.status(entry_id)) == (True, "completed")
+    assert result.detail["flags"] == {"orch_never": agreed} | WRITTEN
+
+
+async def test_a_value_that_only_a_person_set_is_one_that_the_case_had(setup: CaseSetup) -> None:
+    entry_id = await started(setup)
+    uid, engine_id = await setup.uid(entry_id), setup.engine.engine_id
+    key = await setup.instance_key(entry_id)
+    await setup.runbook.append(entry_id, Kind.RESOLVE_REQUESTED, once="1", detail={"flags": {"orch_count": 7}})
+    for count in (7, 8):
+        await payloads.set_flags(setup.database, engine_id, key, {"orch_count": count})
+
+    unknown = await payloads.unknown_flags(setup.database, uid, {"orch_count": 7, "orch_kind": "b"})
+
+    assert unknown == {"orch_kind"}
 
 
 async def test_a_case_of_an_older_release_is_not_compared(setup: CaseSetup) -> None:

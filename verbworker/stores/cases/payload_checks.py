@@ -74,11 +74,11 @@ def _check_flags(row: Row) -> Iterator[PayloadFinding]:
         return
     flags: Mapping[str, object] = json.loads(row["flags"])
     written: Mapping[str, object] = json.loads(row["written"] or "{}")
-    if changed := _differing(flags, written):
+    if changed := _name_differences(flags, written):
         words = f"the recorded flags are not what steps and people set: {changed}"
         yield PayloadFinding(row["entry_id"], "payload.flags", "changed", words)
     told: Mapping[str, object] = json.loads(row["at_the_end"] or "{}")
-    if changed := _differing({name: flags.get(name) for name in told}, told):
+    if changed := _name_differences({name: flags.get(name) for name in told}, told):
         words = f"the recorded flags are not those that the case ended with: {changed}"
         yield PayloadFinding(row["entry_id"], "payload.flags", "changed after the end", words)
 
@@ -99,6 +99,6 @@ def _check_step(row: Row) -> Iterator[PayloadFinding]:
     yield PayloadFinding(row["entry_id"], "payload.step", "changed", words)
 
 
-def _differing(left: Mapping[str, object], right: Mapping[str, object]) -> str:
+def _name_differences(left: Mapping[str, object], right: Mapping[str, object]) -> str:
     names = left.keys() | right.keys()
     return ", ".join(sorted(name for name in names if json.dumps(left.get(name)) != json.dumps(right.get(name))))

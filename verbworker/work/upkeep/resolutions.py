@@ -159,7 +159,8 @@ class Resolutions:
                 raise InvocationInvalid(f"the flag {name} must be a text, a whole number, true or false")
             if model is not None and model.flags is not None:
                 _require_flag(model.verb, model.flags, name, value)
-                # A flag that no gateway reads may have been changed in the engine all the same.
+            # A flag of the case that no gateway reads may have been changed in the engine all the same.
+            if model is not None and name in model.recorded:
                 continue
             # Enough to find a mistyped name: a model names each flag that it reads.
             read = sorted({one.decode() for one in _FLAG.findall(model.woven)}) if model is not None else [name]
