@@ -48,7 +48,7 @@ BEGIN
        'probed_at, gone_at, ended_at)',
        'INSERT, UPDATE (status, ended_at)'),
       ('verbworker.payload_head', 'instance',
-       'INSERT, UPDATE (version, hash, content)',
+       'INSERT, UPDATE (version, hash, content, seal, flags, unversioned_until)',
        'INSERT'),
       ('verbworker.payload_version', 'instance',
        'INSERT',

@@ -46,6 +46,12 @@ WHERE instance.entry_id = $1 AND NOT EXISTS (
 DELETE FROM verbworker.payload_head
 WHERE instance_uid IN (SELECT instance_uid FROM verbworker.workflow_instance WHERE entry_id = $1);
 
+-- name: payload_version
+-- Flags that steps set; a text may name a person.
+UPDATE verbworker.payload_version
+SET flags = NULL
+WHERE instance_uid IN (SELECT instance_uid FROM verbworker.workflow_instance WHERE entry_id = $1) AND flags IS NOT NULL;
+
 -- name: job_frame
 -- Results of jobs; their hashes and seals stay.
 UPDATE verbworker.job_frame

@@ -38,12 +38,12 @@ SELECT
   known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
   known.instance_key, known.definition_key, known.correlation, known.instance_status,
   known.instance_uid IS NOT NULL AS correlated,
-  known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
-    SELECT 1
+  CASE WHEN known.hash IS NOT DISTINCT FROM claimed.input_hash THEN known.version ELSE (
+    SELECT version.version
     FROM verbworker.payload_version AS version
     WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
     OFFSET 0
-  ) AS input_known,
+  ) END AS input_version, known.unversioned_until, known.flags,
   known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head,
   (
     -- True for another job of the same step, false for one of the same element with another input.
@@ -59,7 +59,8 @@ LEFT JOIN LATERAL (
   SELECT
     instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
     instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key,
-    instance.correlation, instance.status AS instance_status, instance.created_at, head.hash
+    instance.correlation, instance.status AS instance_status, instance.created_at, head.hash, head.version,
+    head.unversioned_until, head.flags
   FROM verbworker.workflow_instance AS instance
   LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
   WHERE instance.instance_uid = claimed.instance_uid
@@ -185,19 +186,20 @@ SELECT
   known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
   known.instance_key, known.definition_key, known.correlation, known.instance_status,
   known.instance_uid IS NOT NULL AS correlated,
-  known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
-    SELECT 1
+  CASE WHEN known.hash IS NOT DISTINCT FROM claimed.input_hash THEN known.version ELSE (
+    SELECT version.version
     FROM verbworker.payload_version AS version
     WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
     OFFSET 0
-  ) AS input_known,
+  ) END AS input_version, known.unversioned_until, known.flags,
   known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
 FROM claimed
 LEFT JOIN LATERAL (
   SELECT
     instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
     instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key,
-    instance.correlation, instance.status AS instance_status, head.hash
+    instance.correlation, instance.status AS instance_status, head.hash, head.version,
+    head.unversioned_until, head.flags
   FROM verbworker.workflow_instance AS instance
   LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
   WHERE instance.instance_uid = claimed.instance_uid
@@ -214,11 +216,11 @@ SELECT
   instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
   instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key, instance.correlation,
   instance.status AS instance_status,
-  EXISTS (
-    SELECT 1
+  CASE WHEN head.hash IS NOT DISTINCT FROM frame.input_hash THEN head.version ELSE (
+    SELECT version.version
     FROM verbworker.payload_version AS version
     WHERE version.instance_uid = frame.instance_uid AND version.hash = frame.input_hash
-  ) AS input_known,
+  ) END AS input_version, head.unversioned_until, head.flags,
   head.hash IS NOT DISTINCT FROM frame.input_hash AS input_is_head
 FROM verbworker.job_frame AS frame
 LEFT JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
@@ -316,15 +318,16 @@ WITH mine AS (
 ),
 moved AS (
   UPDATE verbworker.payload_head AS head
-  SET version = head.version + 1, hash = ($8::bytea[])[ready.place], content = ($7::bytea[])[ready.place]
+  SET version = head.version + 1, hash = ($8::bytea[])[ready.place], content = ($7::bytea[])[ready.place],
+    seal = ($9::text[])[ready.place], flags = head.flags || ($10::text[])[ready.place]::jsonb
   FROM (SELECT place, job_key, ($5::uuid[])[place] AS instance_uid FROM mine ORDER BY instance_uid) AS ready
   WHERE head.instance_uid = ready.instance_uid AND head.instance_uid = ANY ($5::uuid[])
     AND head.hash = ($6::bytea[])[ready.place]
   RETURNING ready.place, ready.job_key, head.instance_uid, head.version, head.hash
 ),
 known AS (
-  INSERT INTO verbworker.payload_version (instance_uid, hash, version, job_key)
-  SELECT instance_uid, hash, version, job_key
+  INSERT INTO verbworker.payload_version (instance_uid, hash, version, job_key, flags)
+  SELECT instance_uid, hash, version, job_key, nullif(($10::text[])[place], '{}')::jsonb
   FROM moved
   ON CONFLICT (instance_uid, hash) DO NOTHING
 ),

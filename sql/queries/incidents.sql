@@ -33,9 +33,13 @@ SELECT verbworker.raise_incident($1, $2, $3, $4, $5, $6, $7, $8)
 SELECT verbworker.settle_incident($1, $2) OR verbworker.settle_plain_incident($1, $2) AS is_settled;
 
 -- name: model_of
--- The model that an entry runs, for the flags it reads, and the flags of its contract. A model that was deployed before
--- these were recorded has none.
-SELECT deployment.verb, deployment.woven, request.flags::text AS flags
+-- The model that an entry runs, for the flags it reads, the flags of its contract, and the flags it has. A model that was
+-- deployed before the contract was recorded has none of it.
+SELECT deployment.verb, deployment.woven, request.flags::text AS flags, ARRAY(
+  SELECT jsonb_object_keys(head.flags)
+  FROM verbworker.payload_head AS head
+  WHERE head.instance_uid = instance.instance_uid
+) AS recorded
 FROM verbworker.workflow_instance AS instance
 JOIN verbworker.process_deployment AS deployment
   ON deployment.engine_id = instance.engine_id AND deployment.definition_key = instance.definition_key

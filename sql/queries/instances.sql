@@ -74,14 +74,18 @@ SELECT verbworker.append_event($1, 'InstanceAdopted', 'adopted:' || $2::bigint |
 
 -- name: known
 -- What a job's instance is, to hold the job to it.
-SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status
-FROM verbworker.workflow_instance
+SELECT
+  tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status,
+  (SELECT head.flags FROM verbworker.payload_head AS head WHERE head.instance_uid = instance.instance_uid) AS flags
+FROM verbworker.workflow_instance AS instance
 WHERE instance_uid = $1;
 
 -- name: hold
 -- The same, locked while an event is recorded: of two deliveries the second sees what the first did.
-SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status
-FROM verbworker.workflow_instance
+SELECT
+  tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status,
+  (SELECT head.flags FROM verbworker.payload_head AS head WHERE head.instance_uid = instance.instance_uid) AS flags
+FROM verbworker.workflow_instance AS instance
 WHERE instance_uid = $1
 FOR UPDATE;
 

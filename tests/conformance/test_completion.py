@@ -118,7 +118,7 @@ def _flagged(variables: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.req("EVT-11", "EVT-14", "EVT-08", "X-34")
 @pytest.mark.parametrize(
-    ("tamper", "code"), [(_forged, "SealMismatch"), (_foreign, "PayloadForeign"), (_flagged, "FlagTypeWrong")]
+    ("tamper", "code"), [(_forged, "SealMismatch"), (_foreign, "PayloadForeign"), (_flagged, "FlagForeign")]
 )
 async def test_a_payload_that_breaks_its_contract_is_an_incident(
     setup: CaseSetup, tamper: Callable[[dict[str, Any]], dict[str, Any]], code: str

@@ -38,7 +38,9 @@ UPDATE verbworker.runbook_entry SET
   traceparent = $3 WHERE entry_id = $1;
 UPDATE verbworker.workflow_instance SET business_key = $3, correlation = jsonb_build_object('client', $3::text)
   WHERE instance_uid = $2;
-UPDATE verbworker.payload_head SET content = $4, hash = sha256($4) WHERE instance_uid = $2;
+UPDATE verbworker.payload_head SET content = $4, hash = sha256($4), version = version + 1, seal = $3,
+  flags = to_jsonb($3::text) WHERE instance_uid = $2;
+UPDATE verbworker.payload_version SET flags = to_jsonb($3::text) WHERE instance_uid = $2;
 UPDATE verbworker.dispatch SET variables = $4, last_error = $3 WHERE entry_id = $1;
 UPDATE verbworker.parked_token SET reason = $3, detail = to_jsonb($3::text), correlation_key = $3, incident_text = $3,
   assign_trouble = $3 WHERE entry_id = $1;

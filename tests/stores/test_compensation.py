@@ -578,7 +578,7 @@ async def test_signed_payloads_stay_signed(dsn: str, agency: Agency) -> None:
         await place.undo()
 
         assert state(known) is JobState.COMPLETED
-        assert str(known.variables["domain_payload_hash"]).startswith("hmac-sha256:k1:")
+        assert str(known.variables["domain_payload_hash"]).startswith("hmac-sha256-v2:k1:")
 
 
 async def test_undo_frames_need_no_relay_and_leave_for_the_archive(place: CompensationSetup) -> None:

@@ -497,7 +497,7 @@ async def test_in_flight_is_counted_and_ends_at_none(dsn: str) -> None:
     assert in_flight() == before
 
 
-async def test_a_verb_is_asked_for_with_its_own_timeout_and_the_reserved_variables_alone(dsn: str) -> None:
+async def test_a_verb_is_asked_for_with_its_own_timeout_the_reserved_variables_and_its_flags_alone(dsn: str) -> None:
     async def act(account: Account) -> Account:
         return account
 
@@ -506,7 +506,9 @@ async def test_a_verb_is_asked_for_with_its_own_timeout_and_the_reserved_variabl
         await _until(lambda: len(shift.engine.asked) == 2, turns=100_000)
 
     asked = {ask.type: (ask.timeout_ms, tuple(ask.variables)) for ask in shift.engine.asked}
-    assert asked == {VERB: (2_000, RESERVED), OTHER: (FIRST_TIMEOUT_MS, RESERVED)}
+    names = {verb: (*RESERVED, *shift.registry.flags_of(verb)) for verb in (VERB, OTHER)}
+    assert asked == {VERB: (2_000, names[VERB]), OTHER: (FIRST_TIMEOUT_MS, names[OTHER])}
+    assert {name[:5] for name in set().union(*names.values()) - set(RESERVED)} <= {"orch_"}
 
 
 async def _until(holds: Callable[[], bool], *, turns: int = 1000) -> None:

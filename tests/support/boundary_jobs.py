@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from verbworker.job.frame import Claim, InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter
 from verbworker.payload.envelope import pack
+from verbworker.payload.record import Head
 from verbworker.payload.signature import KeyRing, Seal
 
 UID = UUID("11111111-1111-1111-1111-111111111111")
@@ -46,7 +48,7 @@ CLAIM = Claim(
     now=NOW,
     lease_until=NOW + timedelta(seconds=30),
     instance=INSTANCE,
-    input_known=True,
+    input_version=0,
     input_is_head=True,
 )
 
@@ -91,9 +93,14 @@ def make_content(data: Mapping[str, Any] = DATA, schema: str = "kyc.open-case/v1
     return pack(schema, dict(data), by="tests", at=NOW).to_bytes()
 
 
-def sealed(content: bytes, seal: Seal | None = None) -> str:
+def sealed(content: bytes, seal: Seal | None = None, version: int = 0) -> str:
     """Its seal."""
-    return (seal or Seal.plain()).seal(content, tenant="t1", instance_uid=str(UID))
+    return (seal or Seal.plain()).seal(content, tenant="t1", instance_uid=str(UID), version=version)
+
+
+def make_head(content: bytes, seal: Seal | None = None, version: int = 1) -> Head:
+    """A payload of record that another branch wrote."""
+    return Head(content, sha256(content).digest(), version, sealed(content, seal, version))
 
 
 def make_variables(content: bytes | None = None, changes: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -114,7 +121,7 @@ def entered(
     *,
     claim: Claim = CLAIM,
     ring: KeyRing | None = None,
-    head: bytes | None = None,
+    head: Head | None = None,
     variables: Mapping[str, object] | None = None,
     **job: Any,
 ) -> AdmittedJob:

@@ -25,8 +25,9 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Resource
 from verbworker.errors import JobGone
 from verbworker.job.frame import Frame
-from verbworker.job.job import Job
+from verbworker.job.job import RESERVED, Job
 from verbworker.model.weave import weave
+from verbworker.payload.signature import KeyRing
 from verbworker.runbook.event import Entry, Event, Kind, OpenToken
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
@@ -159,7 +160,7 @@ class CaseSetup:
         """One job of this type; there must come one."""
         kind = kind if kind in self.handlers else f"{self.domain}.{kind}"
         handler = self.handlers.get(kind)
-        names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
+        names = (*RESERVED, *self.registry.flags_of(kind))
         ask = Ask(kind, "case_setup", timeout_ms, handler.variables if handler else names)
         for _ in range(_MOST_OF_OTHERS):
             jobs = await self.engine.activate(ask, 1, wait_ms)
@@ -297,14 +298,20 @@ async def _end(setup: CaseSetup, entry_id: UUID) -> None:
 
 @asynccontextmanager
 async def case_setup(
-    dsn: str, address: str, domain: str, registry: Registry | None = None, *, rest_url: str | None = None
+    dsn: str,
+    address: str,
+    domain: str,
+    registry: Registry | None = None,
+    *,
+    rest_url: str | None = None,
+    ring: KeyRing | None = None,
 ) -> AsyncIterator[CaseSetup]:
     """Cases on a migrated database and a running broker; what it leaves in the engine is cancelled."""
     message = f"{domain}-letter"
     known = registry or case_registry(domain, message)
     async with (
-        opened_rig(dsn, address, known, rest_url=rest_url) as rig,
-        open_starts(rig.database, known, rig.engine) as handler,
+        opened_rig(dsn, address, known, rest_url=rest_url, ring=ring) as rig,
+        open_starts(rig.database, known, rig.engine, ring=ring) as handler,
     ):
         engine, database = rig.engine, rig.database
         identity = InstanceIdentity(Instances(database), engine, handler.dispatches)
@@ -313,11 +320,14 @@ async def case_setup(
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         cancelling = Cancellation(database, handler.dispatches, engine)
         handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, listener_jobs).handlers()
-        handlers += [Completion(known, database, listener_jobs, cancelling), GateJobs(known, engine, database)]
+        handlers += [
+            Completion(known, database, listener_jobs, cancelling, ring=ring),
+            GateJobs(known, engine, database),
+        ]
         handlers += UserTaskJobs(known, engine, database, listener_jobs, identity=identity).handlers()
         threads = ThreadPoolExecutor(2)
         databases, verb_run = Databases(database, database), VerbRun(threads)
-        executor = Executor(known, engine, rig.frames, databases, rig.leases, verb_run, identity=identity)
+        executor = Executor(known, engine, rig.frames, databases, rig.leases, verb_run, ring=ring, identity=identity)
         setup = CaseSetup(
             domain=domain,
             message=message,

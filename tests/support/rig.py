@@ -137,7 +137,8 @@ class Rig:
 
     async def take(self, verb: str, *, limit: int = 1, timeout_ms: int = 60_000) -> list[Job]:
         """Activate jobs of a verb and leave them to the test."""
-        ask = Ask(type=verb, worker="rig", timeout_ms=timeout_ms, variables=RESERVED)
+        names = (*RESERVED, *self.registry.flags_of(verb))
+        ask = Ask(type=verb, worker="rig", timeout_ms=timeout_ms, variables=names)
         return await self.engine.activate(ask, limit, TIMEOUT_MS)
 
     async def heard(self, kind: str) -> Job:

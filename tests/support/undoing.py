@@ -134,7 +134,9 @@ class CompensationSetup:
 
     async def take(self, kind: str) -> Job:
         """Take a job and leave it to the test."""
-        (job,) = await self.engine.activate(Ask(kind, "house", 60_000, RESERVED), 1, 0)
+        (job,) = await self.engine.activate(
+            Ask(kind, "house", 60_000, (*RESERVED, *self.registry.flags_of(kind))), 1, 0
+        )
         return job
 
     async def work(self, verb: str) -> Job:

@@ -19,6 +19,7 @@ from tests.support.boundary_jobs import (
     Person,
     entered,
     make_content,
+    make_head,
     make_registry,
     make_variables,
     sealed,
@@ -96,7 +97,7 @@ def test_an_instance_nobody_pinned_yet_enters() -> None:
 
 def test_a_newer_payload_of_record_is_what_the_verb_sees() -> None:
     head = make_content({**DATA, "amount": 8})
-    job = entered(head=head)
+    job = entered(head=make_head(head))
 
     assert isinstance(job.case, Case)
     assert job.case.amount == 8
@@ -180,7 +181,7 @@ def test_an_instance_the_database_does_not_know_is_refused() -> None:
 @pytest.mark.req("PAY-08")
 def test_a_payload_this_instance_never_had_is_refused_though_its_hash_fits() -> None:
     with pytest.raises(PayloadIntegrityError) as caught:
-        entered(claim=replace(CLAIM, input_known=False))
+        entered(claim=replace(CLAIM, input_version=None))
 
     assert caught.value.code == "PayloadForeign"
 
@@ -478,7 +479,7 @@ def test_a_field_is_stored_under_its_alias() -> None:
 def test_changes_of_two_branches_both_survive() -> None:
     job = entered()
     head = make_content({**DATA, "note": "theirs"})
-    completed = leave(job, job.case.model_copy(update={"amount": 8}), head=head)
+    completed = leave(job, job.case.model_copy(update={"amount": 8}), head=make_head(head))
 
     assert data_of(completed) == {**DATA, "amount": 8, "note": "theirs"}
 
@@ -486,9 +487,10 @@ def test_changes_of_two_branches_both_survive() -> None:
 @pytest.mark.req("X-41")
 def test_the_same_field_changed_by_two_branches_is_refused() -> None:
     job = entered()
+    head = make_head(make_content({**DATA, "note": "theirs"}))
 
     with pytest.raises(PermanentContract) as caught:
-        leave(job, job.case.model_copy(update={"note": "ours"}), head=make_content({**DATA, "note": "theirs"}))
+        leave(job, job.case.model_copy(update={"note": "ours"}), head=head)
 
     assert caught.value.code == "MergeConflict"
 
@@ -498,9 +500,34 @@ def test_a_merged_payload_is_sealed_anew_for_its_instance() -> None:
     content = make_content()
     variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.from_ring(RING))})
     job = entered(make_registry(integrity="signed"), ring=RING, variables=variables)
-    completed = leave(job, Case(amount=8), head=make_content({**DATA, "note": "theirs"}))
+    head = make_head(make_content({**DATA, "note": "theirs"}), Seal.from_ring(RING), version=4)
+    completed = leave(job, Case(amount=8), head=head)
 
-    assert completed.seal == sealed(completed.payload, Seal.from_ring(RING))
+    assert completed.seal == sealed(completed.payload, Seal.from_ring(RING), version=5)
+
+
+@pytest.mark.req("PAY-08")
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"seal": None}, "HeadUnsigned"),
+        ({"seal": sealed(make_content())}, "SealUnsigned"),
+        ({"version": 5}, "SealVersion"),
+        ({"content": make_content({**DATA, "note": "forged"})}, "SealMismatch"),
+    ],
+)
+def test_a_head_that_its_signature_does_not_prove_is_merged_onto_by_nobody(changes: dict[str, Any], code: str) -> None:
+    content, signed = make_content(), Seal.from_ring(RING)
+    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, signed)})
+    registry = make_registry(integrity="signed")
+    head = replace(make_head(make_content({**DATA, "note": "theirs"}), signed, version=4), **changes)
+
+    with pytest.raises(PermanentContract) as merged:
+        leave(entered(registry, ring=RING, variables=variables), Case(amount=8), head=head)
+    with pytest.raises(PermanentContract) as opened:
+        entered(registry, ring=RING, variables=variables, head=head)
+
+    assert (merged.value.code, opened.value.code) == (code, code)
 
 
 @pytest.mark.req("X-30")

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.boundary_jobs import CLAIM, DATA, Case, entered, idle, make_content, make_registry, make_variables
+from tests.support.boundary_jobs import (
+    CLAIM,
+    DATA,
+    Case,
+    entered,
+    idle,
+    make_content,
+    make_head,
+    make_registry,
+    make_variables,
+)
 from verbworker.contract.registry import Registry
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.boundary import leave
@@ -217,13 +227,13 @@ def test_changes_are_merged_onto_a_head_of_either_schema(schema: str) -> None:
     amount = 7 if schema.endswith("v1") else 3
     head = make_content({**DATA, "amount": amount, "note": "from a branch"}, schema)
 
-    after = unpack(leave(job, job.case.model_copy(update={"amount": 9}), head=head).payload)
+    after = unpack(leave(job, job.case.model_copy(update={"amount": 9}), head=make_head(head)).payload)
 
     assert (after.schema, after.data["amount"], after.data["note"]) == (f"{NAME}/v2", 9, "from a branch")
 
 
 def test_a_head_that_is_newer_than_the_engine_carried_is_brought_up_too() -> None:
-    job = entered(renewed(), head=make_content({**DATA, "amount": 20}))
+    job = entered(renewed(), head=make_head(make_content({**DATA, "amount": 20})))
 
     assert (job.case, job.payload.schema) == (Case.model_validate({**DATA, "amount": 10}), f"{NAME}/v2")
 

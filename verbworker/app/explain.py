@@ -166,6 +166,7 @@ _PLAIN: Mapping[str, str] = {
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "found that the variables had changed; the verdict is kept, because its effect happened once",
     "over time": "still runs the verb past its time limit: the verb ignores its cancellation; restart that worker",
+    "older flags": "found flags of the job with a value that the case had before, and followed them",
     "outpaced": "lost every race for the frame to other deliveries, so it left the job to them",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
     "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",
@@ -182,7 +183,7 @@ _PLAIN: Mapping[str, str] = {
 
 
 def _reason(event: FrameEvent) -> str:
-    is_complete = event.kind in _PLAIN and not event.kind.startswith("verdict ")
+    is_complete = event.kind in _PLAIN and not event.kind.startswith(("verdict ", "older flags"))
     return "" if is_complete or not event.detail else f" ({event.detail})"
 
 

@@ -10,6 +10,8 @@ from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.checkpoint import Checkpoint, parse_checkpoint
 from verbworker.runbook.record_check import RecordCheck, RecordFinding
+from verbworker.stores.access.tenancy import EVERY_TENANT, serving
+from verbworker.stores.cases.payload_checks import PayloadFinding, PayloadReport, verify_payloads
 from verbworker.stores.cases.record import RecordVerifier
 from verbworker.stores.cases.seals import Seals
 
@@ -23,11 +25,19 @@ class FindingRecord(BaseModel):
     model_config = _LOOK
 
     entry_id: UUID | None
-    seq: int | None = Field(description="the event that is wrong, or that records what the field was")
-    seal: int | None
-    place: str = Field(description="the field, `event` for the chain, `decision.reason`, `deleted` or `signature`")
+    seq: int | None = Field(default=None, description="the event that is wrong, or that records what the field was")
+    seal: int | None = None
+    place: str = Field(
+        description="the field, `event` for the chain, `decision.reason`, `payload.flags`, `deleted` or `signature`"
+    )
     what: str
     sentence: str
+
+    @classmethod
+    def of_payload(cls, found: PayloadFinding) -> "FindingRecord":
+        """Return the record of a finding about a payload of record."""
+        sentence = f"entry {found.entry_id}: {found.sentence}"
+        return cls(entry_id=found.entry_id, place=found.place, what=found.what, sentence=sentence)
 
 
 class SealReport(BaseModel):
@@ -56,14 +66,18 @@ class RecordReport(BaseModel):
     findings: tuple[FindingRecord, ...]
     not_covered: int = Field(description="entries from before digests: only their events were verified")
     seals: SealReport
+    payloads: int = Field(default=0, description="payloads of record that were verified, with their flags")
+    unverified_payloads: int = Field(default=0, description="how many are signed with a key that was not given")
     checkpoint: int | None = Field(default=None, description="the seal of the checkpoint that was verified against")
 
     @classmethod
-    def of(cls, check: RecordCheck, *more: RecordFinding) -> "RecordReport":
+    def of(cls, check: RecordCheck, payloads: PayloadReport, *more: RecordFinding) -> "RecordReport":
         """Return the report of a check."""
         found = tuple(FindingRecord.model_validate(one) for one in (*check.findings, *more))
+        found += tuple(FindingRecord.of_payload(one) for one in payloads.findings)
         seals, broken = SealReport.model_validate(check.seals), dict(check.broken)
         rest: dict[str, Any] = {"not_covered": check.older, "checkpoint": check.checkpoint, "seals": seals}
+        rest |= {"payloads": payloads.payloads, "unverified_payloads": payloads.unverified}
         return cls(entries=check.entries, events=check.events, broken=broken, findings=found, **rest)
 
 
@@ -74,7 +88,8 @@ async def verify_record(
     ring = resources.settings.seal_ring()
     verifier = RecordVerifier(resources.database, ring)
     if against is None:
-        return RecordReport.of(await verifier.verify(tenant, entry_id))
+        check = await verifier.verify(tenant, entry_id)
+        return RecordReport.of(check, await _verify_payloads(resources, tenant, entry_id))
     try:
         checkpoint = parse_checkpoint(against)
     except ValueError as error:
@@ -85,11 +100,21 @@ async def verify_record(
     found = []
     if ring is not None and checkpoint.is_signed(ring) is False:
         found.append(RecordFinding("the signature of the checkpoint does not fit: the file was changed", "checkpoint"))
-    return RecordReport.of(await verifier.verify(tenant, entry_id, against=mark), *found)
+    check = await verifier.verify(tenant, entry_id, against=mark)
+    return RecordReport.of(check, await _verify_payloads(resources, tenant, entry_id), *found)
+
+
+async def _verify_payloads(resources: Resources, tenant: str, entry_id: UUID | None) -> PayloadReport:
+    return await verify_payloads(resources.database, tenant, entry_id, ring=resources.settings.key_ring())
 
 
 async def seal_record(resources: Resources) -> Checkpoint:
     """Seal what is not sealed yet, of all tenants, and return a checkpoint of it."""
+    with serving(EVERY_TENANT):
+        return await _seal_record(resources)
+
+
+async def _seal_record(resources: Resources) -> Checkpoint:
     ring = resources.settings.seal_ring()
     seals = Seals(resources.database, ring)
     await seals.require_write()

@@ -1,12 +1,14 @@
 """The contract between verbs and gateways: flat `orch_*` flags, and write-once `corr_*` keys."""
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from verblint.contracts.contract import Flag, FlagValue, find_text_misfit
 from verblint.contracts.syntax import KEY_NAME
 from verbworker.errors import PermanentContract
 
+FLAG_PREFIX = "orch_"
 MAX_CORRELATION = 255  # characters; engines index the key
 
 
@@ -31,6 +33,42 @@ class FlagContract:
             misfit = flag.find_misfit(value)
             if misfit is not None:
                 raise PermanentContract(f"the flag {name} {misfit.message}", code=misfit.code)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagDrift:
+    """How the flags that a job brings differ from those last written: certainly from outside, or perhaps only older."""
+
+    foreign: tuple[str, ...] = ()
+    differing: Mapping[str, object] = field(default_factory=dict)
+
+
+def compare_flags(
+    recorded: Mapping[str, object], variables: Mapping[str, object], asked: Iterable[str]
+) -> FlagDrift | None:
+    """Return how the `asked` variables of a job differ from the flags last written for its instance; None if not."""
+    foreign: list[str] = []
+    differing: dict[str, object] = {}
+    for name in asked:
+        if name in variables:
+            value = variables[name]
+            if name not in recorded or type(value) not in (bool, int, str):
+                foreign.append(name)
+            elif type(value) is not type(recorded[name]) or value != recorded[name]:
+                differing[name] = value
+        elif name in recorded:
+            foreign.append(name)
+    return FlagDrift(tuple(foreign), differing) if foreign or differing else None
+
+
+def describe_foreign(name: str, recorded: Mapping[str, object], variables: Mapping[str, object]) -> str:
+    """Return a sentence about a flag that was changed in the engine: its name and what it was, not what it became."""
+    if name not in recorded:
+        return f"the flag {name} was set outside verbworker: this case never had it"
+    was = f"it was {json.dumps(recorded[name])}"
+    if name not in variables:
+        return f"the flag {name} was removed outside verbworker: {was}"
+    return f"the flag {name} was changed outside verbworker: {was}"
 
 
 def check_correlation(

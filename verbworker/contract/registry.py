@@ -324,6 +324,10 @@ class Registry:
             if verb in workflow.sub_verbs or verb in workflow.compensation.values()
         ]
 
+    def flags_of(self, verb: str) -> tuple[str, ...]:
+        """Return the flags that a verb's jobs fetch: those of every workflow verb that may call it."""
+        return tuple(sorted({name for workflow in self.callers(verb) for name in workflow.flag_contract.flags}))
+
     def is_internal(self, name: str) -> bool:
         """Return whether a verb is only a step of processes: its contract has no sentences or arguments for people."""
         return name in self._verbs and name not in self._startable and bool(self.callers(name))

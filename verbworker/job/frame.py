@@ -76,7 +76,7 @@ class Claim:
     lease_until: datetime
     deliveries: int = 1
     instance: "InstanceFacts | None" = None
-    input_known: bool = False
+    input_version: int | None = None  # of the instance; None if it never had this payload
     input_is_head: bool = False
     # Whether another job of the same step may have a frame: only then is a lookup worthwhile.
     may_have_twin: bool = False
@@ -86,6 +86,11 @@ class Claim:
     may_have_archived: bool = False
     # Whether an earlier run of the step, under another job key, may have reached external systems.
     follows_twin: bool = False
+
+    @property
+    def input_known(self) -> bool:
+        """Return whether the instance ever had this payload."""
+        return self.input_version is not None
 
     @property
     def has_doubt(self) -> bool:
@@ -106,6 +111,10 @@ class InstanceFacts:
     correlation: Mapping[str, str]
     status: str = "active"
     definition_key: int | None = None
+    # The flags as they were last written; None if an older release wrote any of them.
+    flags: Mapping[str, object] | None = None
+    # The last version whose signature may lack the version: an older release wrote it.
+    unversioned_until: int | None = None
 
     @property
     def has_ended(self) -> bool:

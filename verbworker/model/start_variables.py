@@ -21,6 +21,8 @@ class StartVariables:
     entry_id: UUID
     tenant_id: str
     content: bytes
+    seal: str
+    flags: Mapping[str, object]
     correlation: Mapping[str, str]
     business_key: str | None
     variables: Mapping[str, object]
@@ -39,21 +41,24 @@ def begin(
 ) -> StartVariables:
     """Pack and seal the initial data and set every declared flag; raise `PermanentContract` if it does not fit."""
     content = pack(workflow.schema, dict(data), by=workflow.name, at=at).to_bytes(budget=workflow.budget)
-    correlation = workflow.keys_of(data, args)
+    correlation, flags = workflow.keys_of(data, args), workflow.flag_contract.initial()
+    seal = seal_of(workflow, ring).seal(content, tenant=tenant_id, instance_uid=str(instance_uid), version=0)
     return StartVariables(
         instance_uid=instance_uid,
         entry_id=entry_id,
         tenant_id=tenant_id,
         content=content,
+        seal=seal,
+        flags=flags,
         correlation=correlation,
         business_key=workflow.business_key_of(data, args or {}),
         variables={
             PAYLOAD: content.decode(),
-            PAYLOAD_HASH: seal_of(workflow, ring).seal(content, tenant=tenant_id, instance_uid=str(instance_uid)),
+            PAYLOAD_HASH: seal,
             ENTRY_ID: str(entry_id),
             INSTANCE_UID: str(instance_uid),
             TENANT_ID: tenant_id,
-            **workflow.flag_contract.initial(),
+            **flags,
             **correlation,
         },
     )

@@ -23,7 +23,8 @@ from verbworker.model.start_variables import seal_of
 from verbworker.payload.canonical import canonical
 from verbworker.payload.envelope import DomainPayload, payload_bytes, unpack
 from verbworker.payload.merge import Changes, apply, changes, enforce_writes, merge
-from verbworker.payload.signature import KeyRing, Seal
+from verbworker.payload.record import Head
+from verbworker.payload.signature import KeyRing, Seal, SealedPlace
 from verbworker.payload.upgrade import Upgrades
 from verbworker.profile.task_profile import NO_TASK_PROFILE, TaskProfile
 
@@ -72,6 +73,7 @@ class AdmittedJob:
     payload: DomainPayload
     input_hash: bytes
     base_hash: bytes
+    base_version: int
     case: BaseModel
     before: dict[str, Any]
     at: datetime
@@ -88,7 +90,7 @@ def enter(
     registry: Registry,
     *,
     ring: KeyRing | None,
-    head: bytes | None,
+    head: Head | None,
     task_profile: TaskProfile = NO_TASK_PROFILE,
 ) -> AdmittedJob:
     """Check everything about a job before its verb sees the case; raise `PermanentContract`.
@@ -102,10 +104,14 @@ def enter(
     workflow = _require_allowance(job, verb, instance, registry)
     seal = seal_of(workflow, ring)
     payload_bytes(job.variables.get(PAYLOAD))
-    seal.check(variables.content, variables.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
-    if not claim.input_known:
+    version = claim.input_version
+    place = SealedPlace(instance.tenant_id, str(instance_uid), version, instance.unversioned_until)
+    seal.check(variables.content, variables.seal, place)
+    if version is None:
         raise PayloadIntegrityError("the payload never belonged to this instance", code="PayloadForeign")
-    content = variables.content if head is None else head
+    content = variables.content
+    if head is not None:
+        content = head.check(seal, tenant=instance.tenant_id, instance_uid=instance_uid)
     payload = open_payload(content, workflow, registry.upgrades)
     case = _case(verb, payload, task_profile)
     input_hash = variables.hash
@@ -118,7 +124,8 @@ def enter(
         instance_uid=instance_uid,
         payload=payload,
         input_hash=input_hash,
-        base_hash=input_hash if head is None else sha256(head).digest(),
+        base_hash=input_hash if head is None else head.hash,
+        base_version=version if head is None else head.version,
         case=case,
         before=_dump(case),
         at=claim.now,
@@ -210,12 +217,13 @@ def overtaken(entered: AdmittedJob, correlation: Mapping[str, str]) -> AdmittedJ
     return replace(entered, instance=replace(entered.instance, correlation=correlation))
 
 
-def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) -> Completed:
+def leave(entered: AdmittedJob, answer: object, *, head: Head | None = None) -> Completed:
     """Check a verb's answer and convert it to what is stored and sent; raise `PermanentContract`.
 
     With `head`, the verb's changes are merged onto a payload that another branch wrote in the meantime.
     """
     verb, workflow = entered.verb, entered.workflow
+    tenant, uid = entered.instance.tenant_id, entered.instance_uid
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
     changed = _changes(entered, result.case)
@@ -224,14 +232,15 @@ def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) ->
         changed = changes(entered.payload.data, mapped)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
-    onto = entered.payload
+    onto, version = entered.payload, entered.base_version
     if head is not None:
-        onto = open_payload(head, workflow, entered.upgrades)
+        content, version = head.check(entered.seal, tenant=tenant, instance_uid=uid), head.version
+        onto = open_payload(content, workflow, entered.upgrades)
         data = merge(entered.payload.data, data, onto.data)
     correlation = _keys(entered, result, data)
     payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
     content = payload.to_bytes(budget=workflow.budget)
-    seal = entered.seal.seal(content, tenant=entered.instance.tenant_id, instance_uid=str(entered.instance_uid))
+    seal = entered.seal.seal(content, tenant=tenant, instance_uid=str(uid), version=version + 1)
     return Completed(content, seal, dict(result.flags), correlation)
 
 

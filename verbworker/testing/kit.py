@@ -143,7 +143,8 @@ class Kit:
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
         """Activate a verb's jobs once and execute them; return how many there were."""
         task = self._registry.find_task(verb)
-        ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=RESERVED if task is None else task.variables)
+        names = (*RESERVED, *self._registry.flags_of(verb)) if task is None else task.variables
+        ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=names)
         jobs = await self.engine.activate(ask, 100, 0)
         for job in jobs:
             assert self._executor is not None

@@ -35,9 +35,12 @@ async def open_case(driver: Driver) -> None:
     )
     keys = {"corr_number": f"case-{number}"}
     instance = Instance(
-        *(uid, TENANT, entry_id, "sim.line", "1", "sim.line/v1", ENGINE, "line", b"first"), correlation=keys
+        *(uid, TENANT, entry_id, "sim.line", "1", "sim.line/v1", ENGINE, "line", b"first"),
+        correlation=keys,
+        seal="first",
+        flags={"orch_a": False} if driver.dice.random() < 0.5 else None,
     )
-    beginning = StartVariables(uid, entry_id, f"{TENANT}-{number}", b"first", keys, None, {"a": 1})
+    beginning = StartVariables(uid, entry_id, f"{TENANT}-{number}", b"first", "first", {}, keys, None, {"a": 1})
 
     async def open_(stores: Stores, connection: Connection) -> bool:
         if not await stores.runbook.open_in(connection, request):
@@ -95,6 +98,8 @@ async def payload(driver: Driver) -> None:
     await driver.both(driver.within(lambda stores, connection: payloads.head_in(connection, uid)))
     await driver.both(driver.within(lambda stores, connection: payloads.hold_head(connection, uid)))
     await driver.both(driver.within(lambda stores, connection: payloads.is_known_in(connection, uid, digest)))
+    brought = {"orch_a": driver.dice.random() < 0.5}
+    await driver.both(driver.within(lambda stores, connection: payloads.unknown_flags(connection, uid, brought)))
 
 
 @operation
@@ -170,6 +175,7 @@ async def complete(driver: Driver) -> None:
     keys = {"corr_later": "value"} if driver.dice.random() < 0.3 else {}
     is_head, is_own, is_same, is_batch = (driver.dice.random() < share for share in (0.8, 0.9, 0.1, 0.5))
     some, output = driver.dice.choice(driver.contents), f"content {len(driver.contents)}".encode()
+    seal = driver.dice.choice(("seal", "first", "last"))
     heads = {uid: driver.twins.store.tables["payload_head"][uid,]["content"] for uid in driver.uids}
 
     async def pop(stores: Stores, boot: int, claim: Claim) -> bool:
@@ -177,7 +183,7 @@ async def complete(driver: Driver) -> None:
         base = heads[uid] if is_head else some
         content = base if is_same else output
         digests = sha256(base).digest(), content, sha256(content).digest()
-        verdict = VerdictRow(claim, uid, *digests, "seal", {"orch_a": True}, keys)
+        verdict = VerdictRow(claim, uid, *digests, seal, {"orch_a": True}, keys)
         async with stores.database.transaction() as connection:
             await plan_by_key(connection)
             if not is_batch:

@@ -82,8 +82,13 @@ def _known(s: Session, frame: Values) -> Values:
     instance = None if uid is None else s.get("workflow_instance", (uid,))
     head = None if uid is None else s.get("payload_head", (uid,))
     is_head = instance is not None and head is not None and head["hash"] == input_hash
-    is_known = is_head or (uid is not None and s.get("payload_version", (uid, input_hash)) is not None)
-    row: Values = {"now": s.now, "correlated": instance is not None, "input_known": is_known, "input_is_head": is_head}
+    version = None if uid is None else s.get("payload_version", (uid, input_hash))
+    if is_head:
+        version = head
+    row: Values = {"now": s.now, "correlated": instance is not None, "input_is_head": is_head}
+    row["input_version"] = None if version is None else version["version"]
+    row["unversioned_until"] = None if head is None else head["unversioned_until"]
+    row["flags"] = None if head is None or head["flags"] is None else dumps(head["flags"])
     names = ("tenant_id", "entry_id", "verb_version", "instance_key", "definition_key")
     row |= {name: None if instance is None else instance[name] for name in names}
     row["workflow_verb"] = None if instance is None else instance["verb"]

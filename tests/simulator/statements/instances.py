@@ -8,7 +8,7 @@ from uuid import UUID
 from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, drawn
 from tests.simulator.statements.triggers import append_event, close_token, dumps, instances_of, loads, tell_start
 from tests.simulator.statements.turns import take_in_turn
-from tests.simulator.store import Session, Values, refuse, statement
+from tests.simulator.store import Row, Session, Values, refuse, statement
 from verbworker.model.waits import as_json
 
 _KNOWN = (*("tenant_id", "entry_id", "verb", "verb_version", "engine_id", "instance_key", "definition_key", "status"),)
@@ -162,20 +162,23 @@ async def find_again(s: Session, uid: UUID, instance_key: int) -> list[Values]:
     return []
 
 
-def _correlation(instance: Values) -> Values:
-    return {**{name: instance[name] for name in _KNOWN}, "correlation": json.dumps(instance["correlation"])}
+def _correlation(s: Session, instance: Values) -> Values:
+    head = s.get("payload_head", (instance["instance_uid"],))
+    flags = None if head is None else _text(head["flags"])
+    known = {name: instance[name] for name in _KNOWN}
+    return {**known, "correlation": json.dumps(instance["correlation"]), "flags": flags}
 
 
 @statement("instances", "known")
 async def known(s: Session, uid: UUID) -> list[Values]:
     instance = s.get("workflow_instance", (uid,))
-    return [] if instance is None else [_correlation(instance)]
+    return [] if instance is None else [_correlation(s, instance)]
 
 
 @statement("instances", "hold")
 async def hold(s: Session, uid: UUID) -> list[Values]:
     instance = await s.lock("workflow_instance", (uid,))
-    return [] if instance is None else [_correlation(instance)]
+    return [] if instance is None else [_correlation(s, instance)]
 
 
 @statement("instances", "hold_carrier")
@@ -261,33 +264,56 @@ async def gone(s: Session, uid: UUID, instance_key: int) -> list[Values]:
 
 
 @statement("payloads", "open")
-async def open_versions(s: Session, uid: UUID, hash: bytes, content: bytes) -> list[Values]:
+async def open_versions(
+    s: Session, uid: UUID, hash: bytes, content: bytes, seal: str | None, flags: str | None
+) -> list[Values]:
     await s.lock("payload_head", (uid,))
-    s.put("payload_head", (uid,), {"instance_uid": uid, "version": 0, "hash": hash, "content": content})
+    first: Values = {"instance_uid": uid, "version": 0, "hash": hash, "flags": None if flags is None else loads(flags)}
+    s.put("payload_head", (uid,), {**first, "content": content, "seal": seal, "unversioned_until": None})
     await s.lock("payload_version", (uid, hash))
-    s.put("payload_version", (uid, hash), {"instance_uid": uid, "hash": hash, "version": 0, "job_key": None})
+    s.put("payload_version", (uid, hash), {**first, "job_key": None})
     return []
-
-
-def _head(head: Values | None) -> list[Values]:
-    return [] if head is None else [{name: head[name] for name in ("content", "hash", "version")}]
 
 
 @statement("payloads", "head")
 async def head(s: Session, uid: UUID) -> list[Values]:
-    return _head(s.get("payload_head", (uid,)))
+    head = s.get("payload_head", (uid,))
+    if head is None:
+        return []
+    versions = [row for row in s.rows("payload_version") if row["instance_uid"] == uid]
+    is_made = any(row["hash"] == head["hash"] and row["version"] <= head["version"] for row in versions)
+    is_newest = all(row["version"] <= head["version"] for row in versions)
+    row = {name: head[name] for name in ("content", "hash", "version", "seal", "unversioned_until")}
+    return [{**row, "flags": _text(head["flags"]), "is_known": is_made and is_newest}]
 
 
-@statement("payloads", "head_for_update")
-async def head_for_update(s: Session, uid: UUID) -> list[Values]:
-    rows = _head(await s.lock("payload_head", (uid,)))
+def _text(flags: Values | None) -> str | None:
+    return None if flags is None else dumps(flags)
+
+
+@statement("payloads", "hold")
+async def hold_head(s: Session, uid: UUID) -> list[Values]:
+    head = await s.lock("payload_head", (uid,))
     instance = s.get("workflow_instance", (uid,))
-    return [] if instance is None else [{**row, "correlation": dumps(instance["correlation"])} for row in rows]
+    return [] if head is None or instance is None else [Row(correlation=dumps(instance["correlation"]))]
 
 
-@statement("payloads", "is_known")
-async def is_known(s: Session, uid: UUID, hash: bytes) -> list[Values]:
-    return [{"known": s.get("payload_version", (uid, hash)) is not None}]
+@statement("payloads", "version_of")
+async def version_of(s: Session, uid: UUID, hash: bytes) -> list[Values]:
+    version = s.get("payload_version", (uid, hash))
+    return [] if version is None else [Row(version=version["version"])]
+
+
+@statement("payloads", "unknown_flags")
+async def unknown_flags(s: Session, uid: UUID, brought: str) -> list[Values]:
+    known = [row["flags"] or {} for row in s.rows("payload_version") if row["instance_uid"] == uid]
+    instance = s.get("workflow_instance", (uid,))
+    entry_id = None if instance is None else instance["entry_id"]
+    events = [row for row in s.rows("runbook_event") if row["entry_id"] == entry_id]
+    known += [row["detail"].get("flags", {}) for row in events if row["kind"] == "ResolveRequested"]
+    return [
+        Row(name=name) for name, value in loads(brought).items() if not any(flags.get(name) == value for flags in known)
+    ]
 
 
 # ---- dispatches --------------------------------------------------------------------------------------------------

@@ -60,11 +60,16 @@ async def _move(
     head = await s.lock("payload_head", (uid,))
     if head is None or head["hash"] != base:
         return False
-    moved = {**head, "version": head["version"] + 1, "hash": output_hash, "content": output}
+    moved = {**head, "version": head["version"] + 1, "hash": output_hash, "content": output, "seal": seal}
+    if head["flags"] is not None:
+        moved["flags"] = {**head["flags"], **loads(flags)}
+    if output_hash != head["hash"] and seal == head["seal"]:
+        # The trigger takes it for a worker of an older release.
+        moved |= {"seal": None, "flags": None, "unversioned_until": moved["version"]}
     s.put("payload_head", (uid,), moved)
     if await s.lock("payload_version", (uid, output_hash)) is None:
         version = {"instance_uid": uid, "hash": output_hash, "version": moved["version"], "job_key": frame["job_key"]}
-        s.put("payload_version", (uid, output_hash), version)
+        s.put("payload_version", (uid, output_hash), {**version, "flags": None if flags == "{}" else loads(flags)})
     popped = {
         **frame,
         "state": "completed",

@@ -11,6 +11,7 @@ from verbworker.errors import CannotRun
 from verbworker.runbook.checkpoint import Checkpoint, parse_checkpoint
 from verbworker.runbook.export import CheckedEntry, check_entry
 from verbworker.runbook.record_check import RecordCheck, RecordFinding, note_chain, note_field
+from verbworker.stores.cases.payload_checks import PayloadReport
 from verbworker.stores.id_prefixes import id_digits
 
 _NAMED = 3  # entries in one line
@@ -53,7 +54,7 @@ def verify_export(place: Path, which: str | None) -> RecordReport:
         if entry_id.hex.startswith(begins):
             entries, events, older = entries + 1, events + checked.events, older + (not checked.is_covered)
             findings += _findings_of(entry_id, checked)
-    return RecordReport.of(RecordCheck(entries, events, tuple(findings), older))
+    return RecordReport.of(RecordCheck(entries, events, tuple(findings), older), PayloadReport(0, 0, ()))
 
 
 def say_report(report: RecordReport, *, is_export: bool) -> None:
@@ -75,6 +76,10 @@ def _lines(report: RecordReport) -> list[str]:
     lines = [f"{seals.seals} seals, {seals.signed} signed" + (f": {keys}" if seals.signed else "")]
     if report.checkpoint is not None and not report.findings:
         lines.append(f"everything up to seal {report.checkpoint} of the checkpoint is as it was")
+    lines.append(f"{report.payloads} payloads of record")
+    if report.unverified_payloads:
+        words = "signatures of payloads were not verified: set VERBWORKER_INTEGRITY_KEYS as the workers have it"
+        lines.append(f"{report.unverified_payloads} {words}")
     if seals.dropped:
         lines.append(f"{seals.dropped} entries were dropped by retention")
     if seals.unsealed_number and seals.unsealed_since is not None:

@@ -159,8 +159,9 @@ def verify(
 ) -> None:
     """Verify the record. Exits 1 if something in it was changed, removed or inserted, and names each place.
 
-    Verified are the chain of events of each entry, what was asked, how it ended and what was decided, and the seals
-    that chain all entries of the tenant; with the keys of the workers (VERBWORKER_SEAL_KEYS) also their signatures.
+    Verified are the chain of events of each entry, what was asked, how it ended and what was decided, the seals that
+    chain all entries of the tenant, and the payloads of record with their flags; with the keys of the workers
+    (VERBWORKER_SEAL_KEYS, VERBWORKER_INTEGRITY_KEYS) also the signatures.
     """
     settings = config.load(dsn=dsn, tenant=tenant)
     if export is not None and against is not None:

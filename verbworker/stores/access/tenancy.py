@@ -1,5 +1,7 @@
 """The tenant that a connection serves: policies of the database hide the rows of all others from it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 SETTING = "verbworker.tenant"
@@ -14,6 +16,16 @@ _request: ContextVar[str | None] = ContextVar("verbworker_tenant", default=None)
 def serve_tenant(tenant: str) -> None:
     """Let all connections that this task uses from now on serve one tenant, whatever their pool serves."""
     _request.set(tenant)
+
+
+@contextmanager
+def serving(tenant: str) -> Iterator[None]:
+    """Let the connections that this task uses inside the block serve one tenant, or every one."""
+    token = _request.set(tenant)
+    try:
+        yield
+    finally:
+        _request.reset(token)
 
 
 def served_tenant(pool: str) -> str:

@@ -22,8 +22,9 @@ _KEPT = (
 _NAMED_BY_SENDERS = (Kind.MESSAGE_RECEIVED.value, Kind.CORRELATION_FAILED.value)
 # In this order: what is found by the keys of an entry goes before its keys.
 _BY_ENTRY = (
-    *("payload_head", "job_frame", "job_frame_archive", "frame_event", "frame_conflict", "compensation_record"),
-    *("dispatch", "parked_token", "gate_decision", "stall", "ended_instance", "workflow_instance", "runbook_entry"),
+    *("payload_head", "payload_version", "job_frame", "job_frame_archive", "frame_event", "frame_conflict"),
+    *("compensation_record", "dispatch", "parked_token", "gate_decision", "stall", "ended_instance"),
+    *("workflow_instance", "runbook_entry"),
 )
 
 

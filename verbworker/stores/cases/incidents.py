@@ -25,11 +25,15 @@ class OpenIncident:
 
 @dataclass(frozen=True, slots=True)
 class RunningModel:
-    """The deployed model of an entry, its workflow verb, and the flags of the contract; None if not recorded."""
+    """The deployed model of an entry, its workflow verb, and the flags of the contract; None if not recorded.
+
+    `recorded` are the flags that the case has.
+    """
 
     verb: str
     woven: bytes
     flags: Mapping[str, Flag] | None
+    recorded: tuple[str, ...] = ()
 
 
 class Incidents:
@@ -78,7 +82,7 @@ class Incidents:
         if row is None:
             return None
         flags = None if row["flags"] is None else _flags(json.loads(row["flags"]))
-        return RunningModel(row["verb"], row["woven"], flags)
+        return RunningModel(row["verb"], row["woven"], flags, tuple(row["recorded"]))
 
     async def request_plain(self, incident_id: UUID, *, by: str, reason: str) -> None:
         """Record who resolves an incident of a plain process, and why."""

@@ -42,6 +42,8 @@ class Instance:
     payload: bytes
     business_key: str | None = None
     correlation: Mapping[str, str] = field(default_factory=dict)
+    seal: str | None = None
+    flags: Mapping[str, object] | None = None
 
     @classmethod
     def of(cls, workflow: WorkflowVerb, start: StartVariables, *, engine_id: str) -> Self:
@@ -50,6 +52,8 @@ class Instance:
             *(start.instance_uid, start.tenant_id, start.entry_id),
             *(workflow.name, str(workflow.version), workflow.schema, engine_id, workflow.process),
             *(start.content, start.business_key, start.correlation),
+            seal=start.seal,
+            flags=start.flags,
         )
 
 
@@ -102,7 +106,8 @@ class Instances:
             json.dumps(dict(instance.correlation)),
         )
         digest = sha256(instance.payload).digest()
-        await open_versions(connection, instance.instance_uid, digest, instance.payload)
+        uid, content = instance.instance_uid, instance.payload
+        await open_versions(connection, uid, digest, content, seal=instance.seal, flags=instance.flags)
 
     async def pin(
         self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int, takes_key: bool = True
@@ -155,8 +160,7 @@ class Instances:
 
     async def knows(self, instance_uid: UUID, payload_hash: bytes) -> bool:
         """Return whether an instance ever had a payload with this hash."""
-        row = await self._database.fetchrow(query("payloads", "is_known"), instance_uid, payload_hash)
-        return row is not None and bool(row["known"])
+        return await self._database.fetchrow(query("payloads", "version_of"), instance_uid, payload_hash) is not None
 
     async def facts(self, instance_uid: UUID) -> InstanceFacts | None:
         """Return what the database knows about an instance."""
@@ -231,4 +235,7 @@ class Instances:
 
 
 def _correlation(row: Row | None) -> InstanceFacts | None:
-    return None if row is None else value_of(InstanceFacts, row, correlation=json.loads(row["correlation"]))
+    if row is None:
+        return None
+    flags = None if row["flags"] is None else json.loads(row["flags"])
+    return value_of(InstanceFacts, row, correlation=json.loads(row["correlation"]), flags=flags)

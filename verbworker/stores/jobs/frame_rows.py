@@ -101,7 +101,7 @@ def new_claim(row: Row, delivery: Delivery, owner: UUID) -> Claim:
         now=row["now"],
         lease_until=row["lease_until"],
         instance=_instance(row),
-        input_known=row["input_known"],
+        input_version=row["input_version"],
         input_is_head=row["input_is_head"],
         may_have_twin=bool(row["has_twin"]) or not row["input_is_head"],
         is_element_visited=row["has_twin"] is not None,
@@ -151,6 +151,8 @@ def _instance(row: Row) -> InstanceFacts | None:
         correlation={} if correlation == _NOTHING else json.loads(correlation),
         status=row["instance_status"],
         definition_key=row["definition_key"],
+        flags=None if row["flags"] is None else json.loads(row["flags"]),
+        unversioned_until=row["unversioned_until"],
     )
 
 

@@ -189,7 +189,7 @@ class Worker:
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         timeout = self._pace.engine_timeout
         for verb in self._registry:
-            ask = self._ask(verb.name, verb.timeout or timeout, RESERVED)
+            ask = self._ask(verb.name, verb.timeout or timeout, (*RESERVED, *self._registry.flags_of(verb.name)))
             self._open_feed(jobs, ask, verb.concurrency, self._execute)
         for task in self._registry.tasks.values():
             ask = self._ask(task.name, task.timeout or timeout, task.variables)

@@ -27,7 +27,7 @@ from verbworker.errors import (
 )
 from verbworker.job.classify import Failed, classify
 from verbworker.job.failpoint import Point, reach
-from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
+from verbworker.job.frame import Claim, Delivery, FrameState, InstanceFacts, idempotency_key
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
 from verbworker.job.trace import UNTRACED, Tracer
@@ -45,6 +45,7 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Abandoned, JobVanished, Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
+from verbworker.work.jobs.flag_guard import FlagGuard
 from verbworker.work.jobs.perform import Transactional, VerbRun
 from verbworker.work.jobs.plain import PlainJobs, plain_variables
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
@@ -101,6 +102,8 @@ class Executor:
         self._profiles = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
         # Keys that we create are never reused for another job, so only the engine's keys need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
+        # The engine gets the flags of undos after the last of them.
+        self._flags = FlagGuard(registry, databases.control) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
         self._verdicts = Verdicts(frames, self._guard)
         self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
@@ -235,9 +238,10 @@ class Executor:
                 claim = admitted
             if claim.instance is not None:
                 await self._identity.refuse_after_end(job, claim.instance)
+                await self._check_flags(job, claim.instance, reserved)
             head = None
             if claim.input_known and not claim.input_is_head and reserved.instance_uid is not None:
-                head = (await payloads.head(self._databases.control, reserved.instance_uid)).content
+                head = await payloads.head(self._databases.control, reserved.instance_uid)
             entered = enter(
                 job, reserved, claim, self._registry, ring=self._ring, head=head, task_profile=profile.task_profile
             )
@@ -265,6 +269,13 @@ class Executor:
                 failed = await self._error_catchers.judge(job, failed)
             self._verb_run.log_failure(error, failed, verb, {"verb": job.type, "job_key": job.key})
             return failed
+
+    async def _check_flags(self, job: Job, instance: InstanceFacts, reserved: JobVariables) -> None:
+        """Refuse a job whose flags were changed in the engine, and note one whose flags are only older."""
+        if self._flags is None or reserved.instance_uid is None:
+            return
+        if older := await self._flags.check_verb(job, instance, reserved.instance_uid):
+            await self._quietly(self._frames.note(job.key, "older flags", detail=older))
 
     async def _add_inputs(self, entered: AdmittedJob) -> AdmittedJob:
         """Return the job with its decisions and messages; runs no statement for processes that have neither."""

@@ -61,7 +61,7 @@ class Verdicts:
         head = await payloads.hold_head(connection, entered.instance_uid)
         if self._guard is not None:
             await self._guard.check_in(connection, entered.job, entered.instance_uid, entered.input_hash)
-        completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
+        completed = leave(overtaken(entered, head.correlation), answer, head=head)
         if not await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, head.hash)):
             raise StoreError("the payload of record moved while it was held")
         metrics.MERGES.labels(entered.verb.name).inc()

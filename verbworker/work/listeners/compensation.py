@@ -152,9 +152,10 @@ class CompensationJobs:
             return {}
         head = await payloads.head(self._databases.control, uid)
         seal = seal_of(workflow, self._ring)
-        sealed = seal.seal(head.content, tenant=instance.tenant_id, instance_uid=str(uid))
+        content = head.check(seal, tenant=instance.tenant_id, instance_uid=uid)
+        sealed = seal.seal(content, tenant=instance.tenant_id, instance_uid=str(uid), version=head.version)
         flags = {name: value for each in returned for name, value in each.items()}
-        return variables_of(Completed(head.content, sealed, flags))
+        return variables_of(Completed(content, sealed, flags))
 
     async def _complete(self, job: Job, variables: Variables) -> bool:
         try:

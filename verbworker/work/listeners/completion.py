@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from verbworker.contract.registry import Registry
-from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PayloadIntegrityError, StoreError
 from verbworker.job.job import PAYLOAD, RESERVED, Job
 from verbworker.job.trace import UNTRACED, Tracer
@@ -14,11 +13,13 @@ from verbworker.model.weave import COMPLETE
 from verbworker.payload.boundary import open_payload, owner
 from verbworker.payload.canonical import canonical
 from verbworker.payload.envelope import payload_bytes
-from verbworker.payload.signature import KeyRing, digest
+from verbworker.payload.record import Head
+from verbworker.payload.signature import KeyRing, Seal, SealedPlace, digest
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
+from verbworker.work.jobs.flag_guard import check_flags
 from verbworker.work.listeners.job_handler import JobVisit, ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
 
@@ -80,17 +81,21 @@ class Completion:
         """End the entry; return it with its status if this call ended it."""
         job, entry_id = visit.job, visit.instance.entry_id
         workflow = owner(job, visit.instance, self._registry)
-        await self._check(connection, visit, workflow)
+        await check_flags(connection, job, visit.instance, visit.instance_uid, workflow.flag_contract.flags)
+        seal = seal_of(workflow, self._ring)
         # After parallel branches the engine has only the last writer's payload; the payload of record has all changes.
         head = await payloads.head_in(connection, visit.instance_uid)
-        payload = open_payload(head.content, workflow, self._registry.upgrades)
-        flags = {name: job.variables[name] for name in workflow.flag_contract.flags if name in job.variables}
+        await self._check(connection, visit, seal, head)
+        content = head.check(seal, tenant=visit.instance.tenant_id, instance_uid=visit.instance_uid)
+        payload = open_payload(content, workflow, self._registry.upgrades)
+        known = {**job.variables, **(head.flags or {})}
+        flags = {name: known[name] for name in workflow.flag_contract.flags if name in known}
         workflow.flag_contract.check(flags)
         detail: dict[str, object] = {
             "result": "ok",
             "instance_key": job.process_instance_key,
             "payload_version": head.version,
-            "payload_hash": digest(head.content),
+            "payload_hash": digest(content),
             "flags": flags,
         }
         named = workflow.outcome_name(flags)
@@ -110,13 +115,14 @@ class Completion:
             return []
         return [(entry_id, "failed" if undone else "completed")]
 
-    async def _check(self, connection: Connection, visit: JobVisit, workflow: WorkflowVerb) -> None:
+    async def _check(self, connection: Connection, visit: JobVisit, seal: Seal, head: Head) -> None:
         """Check that the engine's final payload is what the last step, or a step before it, left."""
-        reserved, tenant_id = visit.reserved, visit.instance.tenant_id
+        reserved, uid = visit.reserved, visit.instance_uid
         payload_bytes(visit.job.variables.get(PAYLOAD))
-        seal = seal_of(workflow, self._ring)
-        seal.check(reserved.content, reserved.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
-        if not await payloads.is_known_in(connection, visit.instance_uid, reserved.hash):
+        version = await payloads.version_in(connection, uid, reserved.hash)
+        place = SealedPlace(visit.instance.tenant_id, str(uid), version, head.unversioned_until)
+        seal.check(reserved.content, reserved.seal, place)
+        if version is None:
             raise PayloadIntegrityError(
                 "the payload does not match any version of this instance", code="PayloadForeign"
             )

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from verblint.contracts.contract import FlagType
 from verbworker.background.poll_loop import Service
+from verbworker.contract.flags import FLAG_PREFIX
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
@@ -37,6 +38,7 @@ from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.work.feeds.leases import first_timeout_ms
+from verbworker.work.jobs.flag_guard import check_flags
 from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)
@@ -327,6 +329,8 @@ class ListenerJobs:
             assert instance is not None, "instances are never deleted"
             visit = replace(visit, instance=instance)
             if not instance.has_ended:
+                brought = [name for name in job.variables if name.startswith(FLAG_PREFIX)]
+                await check_flags(connection, job, instance, visit.instance_uid, brought)
                 await self._runbook.let_go_in(connection, visit.token(Wait.INCIDENT, ""), _once(job), _about(job))
                 return await act(connection, visit)
         await self._jobs.admit_ended(visit)

@@ -10,6 +10,7 @@ from verbworker.engine.protocol import Engine, EngineIncident, SameDatabase
 from verbworker.errors import EngineError, InvocationInvalid, JobGone
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind
+from verbworker.stores.cases import payloads
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.overview import Trouble
 from verbworker.stores.cases.runbook import Runbook
@@ -64,6 +65,7 @@ class Resolutions:
         key = await self._key_of(trouble)
         await self._audit(trouble, wanted, key)
         if wanted.flags and trouble.instance_key is not None:
+            await payloads.set_flags(self._database, cluster, trouble.instance_key, wanted.flags)
             try:
                 await self._engine.set_flags(trouble.instance_key, wanted.flags)
             except EngineError as error:
@@ -157,6 +159,9 @@ class Resolutions:
                 raise InvocationInvalid(f"the flag {name} must be a text, a whole number, true or false")
             if model is not None and model.flags is not None:
                 _require_flag(model.verb, model.flags, name, value)
+            # A flag of the case that no gateway reads may have been changed in the engine all the same.
+            if model is not None and name in model.recorded:
+                continue
             # Enough to find a mistyped name: a model names each flag that it reads.
             read = sorted({one.decode() for one in _FLAG.findall(model.woven)}) if model is not None else [name]
             if name not in read:
