@@ -33,6 +33,7 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
@@ -73,7 +74,7 @@ def make_authentication(*, is_open: bool = False, is_away: bool = False, roles: 
     addresses = Addresses.of("127.0.0.1", 8092, None)
     rows = ConsoleSessions(database, absolute=timedelta(hours=1), idle=timedelta(hours=1))
     kind = LostSessions if is_away else SignedSessions
-    sessions = kind(SIGNER, rows, LiveLogins(Logins()))
+    sessions = kind(SIGNER, rows, LiveLogins(LiveCredentials(Logins)))
     return Authentication(tools, SIGNER, sessions, addresses, is_open, "vw", now=lambda: NOW)
 
 

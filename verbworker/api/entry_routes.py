@@ -10,8 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from verbworker.api.admission import admitting_route
+from verbworker.api.admission import Admission, admitting_route
 from verbworker.api.event_stream import EventStreams
+from verbworker.api.guard import Sender
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.seen_people import SeenPeople
@@ -219,11 +220,13 @@ async def follow_events(
     entry = await client.entry(entry_id)
     if (await entry.wait(timeout=0)).is_final and not await entry.history(after=after, limit=1):
         return Response(status_code=204)
-    reader: str = request.state.sender.name
-    if streams.is_full(reader):
+    sender: Sender = request.state.sender
+    admission: Admission = request.app.state.admission
+    if streams.is_full(sender.name):
         raise HTTPException(503, "this server takes no more streams now; try again later", RETRY_SOON)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(streams.lines(entry, after, reader), media_type="text/event-stream", headers=headers)
+    lines = streams.lines(entry, after, sender.name, may_go_on=lambda: admission.guard.admits(sender))
+    return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
 
 @cancels.post(

@@ -24,6 +24,7 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.http.answers import probe_routes
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.rate import GuessBrake
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
@@ -49,9 +50,9 @@ async def serve(
     opened: Callable[[str], None],
 ) -> None:
     """Serve until `stop` is set; `opened` receives the address. With `is_open` no login is needed."""
-    logins = Logins() if is_open else console.logins()
+    live = LiveLogins(LiveCredentials(Logins)) if is_open else LiveLogins.of(console)
+    logins = live.logins
     console.require_safe(logins, is_open=is_open)
-    live = LiveLogins(logins) if is_open else LiveLogins.of(console, logins)
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     most = console.streams + _BESIDE_STREAMS
