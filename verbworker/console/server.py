@@ -32,6 +32,7 @@ from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.work.gates.gate_rules import GateRules
 
 _CONNECTIONS = 6  # one listens; pages are short, so five serve many people
 _LONGEST_STATEMENT = "10s"
@@ -108,4 +109,5 @@ def _tools(
         settings=console,
         tenant=settings.tenant,
         catalogue=catalogue,
+        rules=GateRules(database, refuse_unknown=settings.unknown_roles == "refuse"),
     )

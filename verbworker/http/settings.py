@@ -55,7 +55,7 @@ def read_credentials(kind: type[Known], given: SecretStr | None, file: Path | No
         raise ContractInvalid(f"the {whose} credentials are not JSON") from None
 
 
-def followed_file(given: SecretStr | None, file: Path | None) -> Path | None:
+def file_to_follow(given: SecretStr | None, file: Path | None) -> Path | None:
     """Return the file that credentials are read from; None where they were given themselves."""
     return None if given is not None and given.get_secret_value().strip() else file
 

@@ -6,7 +6,7 @@ from verbworker.app.api_keys import ApiKey
 from verbworker.console.settings import ConsoleSettings, Logins, OidcLogin
 from verbworker.http.keys import holder_of
 from verbworker.http.live_credentials import LiveCredentials
-from verbworker.http.settings import followed_file
+from verbworker.http.settings import file_to_follow
 
 
 class LiveLogins:
@@ -19,7 +19,7 @@ class LiveLogins:
     @classmethod
     def of(cls, settings: ConsoleSettings) -> "LiveLogins":
         """Follow the credentials file of a console; credentials of the environment do not change."""
-        return cls(LiveCredentials(settings.logins, followed_file(settings.credentials, settings.credentials_file)))
+        return cls(LiveCredentials(settings.logins, file_to_follow(settings.credentials, settings.credentials_file)))
 
     @property
     def logins(self) -> Logins:
