@@ -11,6 +11,7 @@ from verbworker.client.client import Client
 from verbworker.client.resources import Resources
 from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.headers import Addresses
+from verbworker.console.access.key_roles import KeyRoles
 from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.login import Login
 from verbworker.console.access.oidc import OidcClient
@@ -30,6 +31,7 @@ from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
+from verbworker.stores.cases.people import People
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
 from verbworker.work.gates.gate_rules import GateRules
@@ -80,11 +82,12 @@ async def serve(
             if logins.oidc is not None:
                 client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
             brake = GuessBrake(console.proxies)
-            app = application(auth, Login(auth, live, client, brake), Api(auth, live, brake))
+            key_roles = KeyRoles(live, People(database))
+            app = application(auth, Login(auth, live, client, brake, key_roles), Api(auth, live, brake))
             opened(addresses.home)
             async with (
                 open_probes(console.host, probe_port, probe_routes(database.ping)),
-                running(tools.updates.services, stop),
+                running([*tools.updates.services, key_roles.service], stop),
                 open_server(carry_trace(app), listener, options),
             ):
                 await stop.wait()
