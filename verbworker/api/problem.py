@@ -108,8 +108,6 @@ def _problem_of(request: Request, error: Exception) -> Response:
         case HTTPException():
             return _problem(error.status_code, error.detail, headers=dict(error.headers or {}))
         case RequestValidationError():
-            if (place := _unreadable_at(error)) is not None:
-                return _problem(422, f"the body cannot be read: not JSON at {place}")
             return _problem(422, "the request is invalid", _fields(error))
         case MessageInvalid() | InvocationInvalid():
             return _problem(422, str(error), dict(error.fields))
@@ -162,15 +160,6 @@ def _problem(
 ) -> Response:
     problem = HttpProblem(title=HTTPStatus(status).phrase, status=status, detail=detail, fields=fields or None)
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers, media_type=MEDIA_TYPE)
-
-
-def _unreadable_at(error: RequestValidationError) -> str | None:
-    """Return the line and column where a body stops being JSON; None if it is JSON."""
-    for problem in error.errors():
-        if problem["type"] == "json_invalid" and isinstance(error.body, str):
-            before = error.body[: int(problem["loc"][-1])]
-            return f"line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
-    return None
 
 
 def _fields(error: RequestValidationError) -> dict[str, str]:

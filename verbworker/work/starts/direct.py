@@ -48,7 +48,7 @@ class Direct:
         unknown = [name.replace("_", "-") for name in given if name not in known]
         if unknown:
             words = unknown_argument(unknown[0], {name.replace("_", "-") for name in known})
-            raise InvocationInvalid(f"{verb.name}: {words}", {f"args.{unknown[0]}": words})
+            raise InvocationInvalid(f"{verb.name}: {words}", {f"args.{unknown[0][:60]}": words})
         try:
             return verb.model.model_validate_json(canonical(given))
         except ValidationError as error:

@@ -133,8 +133,10 @@ class Router:
             )
         problems = workflow.problems(asked.args)
         if problems:
-            fields = {f"args.{name}": words for name, words in problems.items()}
-            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}", fields)
+            fields = {f"args.{name[:60]}": words for name, words in problems.items()}
+            left = sum(name not in workflow.args and name not in problems for name in asked.args)
+            more = f"; and {left:,} more" if left else ""
+            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}{more}", fields)
         return workflow
 
     async def _start(self, workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> UUID:
