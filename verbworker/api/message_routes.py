@@ -18,7 +18,7 @@ from verbworker.api.settings import Scope
 from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
 from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, require_few_unknown, validate
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
 from verbworker.work.messages.ingress import ImmediateDelivery
@@ -150,7 +150,7 @@ def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -
         raise MessageInvalid(f"the message cannot be read: {error}") from error
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
-        fields = {".".join(map(str, one["loc"])): describe_misfit(one) for one in problems}
+        fields = {".".join(map(tell_name, one["loc"])): describe_misfit(one) for one in problems}
         words = "; ".join(f"{name} {misfit}" for name, misfit in fields.items())
         raise MessageInvalid(f"the message is invalid: {words}", fields) from None
     message_id = wanted.message_id if wanted.message_id is not None else given_id

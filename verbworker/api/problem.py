@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
 from verbworker.contract.message import MAX_PROBLEMS
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -167,6 +167,6 @@ def _fields(error: RequestValidationError) -> dict[str, str]:
     found = {}
     for problem in error.errors()[:MAX_PROBLEMS]:
         # The first part is only whether it is the body, the query, the path or a header.
-        where = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
+        where = ".".join(map(tell_name, problem["loc"][1:])) or str(problem["loc"][0])
         found[where] = describe_misfit(problem)
     return found

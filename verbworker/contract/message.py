@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from verbworker.contract.text import describe_misfit, holds_controls
+from verbworker.contract.text import describe_misfit, holds_controls, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import encode, parse
@@ -140,7 +140,7 @@ def require_few_unknown(value: object, known: Collection[str]) -> None:
     """Raise `MessageInvalid` for many unknown fields, before each of them becomes an error of its own."""
     unknown = [name for name in value if name not in known] if isinstance(value, dict) else []
     if len(unknown) > MAX_PROBLEMS:
-        fields = {str(name)[:60]: "is no field of a message" for name in unknown[:MAX_PROBLEMS]}
+        fields = {tell_name(name): "is no field of a message" for name in unknown[:MAX_PROBLEMS]}
         raise _does_not_fit(fields, len(unknown))
 
 
@@ -173,7 +173,7 @@ def _does_not_fit(fields: Mapping[str, str], count: int) -> MessageInvalid:
 
 
 def _misfit(problem: Any) -> tuple[str, str]:
-    where = ".".join(str(step) for step in problem["loc"]) or "message"
+    where = ".".join(map(tell_name, problem["loc"])) or "message"
     match problem["type"]:
         case "missing":
             return where, "is missing"

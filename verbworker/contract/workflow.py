@@ -20,7 +20,6 @@ from verbworker.payload.merge import apply
 KEY_PLACES = re.compile(KEY_PLACE)
 _SENTENCE_PLACE = re.compile(SENTENCE_PLACE)
 _MISSING = object()
-_LONGEST_TOLD = 60  # characters of a name that is not ours; enough to recognise it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
 def unknown_argument(name: str, known: Collection[str]) -> str:
     """Return a sentence about an argument that a verb does not have, with the most similar one that it has."""
     near = nearest(name, known)
-    return f"there is no argument {name[:_LONGEST_TOLD]!a}{f' (did you mean {near}?)' if near else ''}"
+    return f"there is no argument {name[:60]!a}{f' (did you mean {near}?)' if near else ''}"
 
 
 def load_verbs(folder: Path) -> Contracts:

@@ -77,6 +77,7 @@ class Tally:
     statuses: Counter[int] = field(default_factory=Counter)
     slowest: float = 0.0
     largest: int = 0
+    failed: list[str] = field(default_factory=list)
 
 
 async def send(port: int, bodies: Bodies, count: int, senders: int, tally: Tally) -> None:
@@ -93,6 +94,9 @@ async def send(port: int, bodies: Bodies, count: int, senders: int, tally: Tally
                 except (OSError, EOFError, TimeoutError):
                     status, size = 0, 0
                 tally.statuses[status] += 1
+                if status == 0 or status >= 500:
+                    path, kind, body = request
+                    tally.failed.append(f"{status} POST {path} {kind} {body[:300]!r}")
                 tally.slowest = max(tally.slowest, time.perf_counter() - began)
                 tally.largest = max(tally.largest, size)
                 if number % 10_000 == 9_999:
@@ -126,6 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     failed = sum(count for status, count in tally.statuses.items() if status == 0 or status >= 500)
     stall = stalls.wall if asked.quiet else stalls.thread
     held = is_alive and failed == 0 and stall <= LONGEST_STALL_MS
+    print("".join(f"{line}\n" for line in tally.failed[:10]), end="")
     print("held" if held else f"did not hold: failed={failed} stall={stall:.0f}ms")
     return 0 if held else 1
 
