@@ -11,8 +11,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def code(text: object) -> str:
-    """Return a text between backticks, or nothing for nothing."""
-    return f"`{text}`" if str(text) else ""
+    """Return a text between backticks, more of them than it has itself; nothing for nothing."""
+    words = " ".join(str(text).split())
+    if "`" not in words:
+        return f"`{words}`" if words else ""
+    around = "`" * (_longest_run(words) + 1)
+    return f"{around} {words} {around}"
 
 
 def sentence(text: str) -> str:
@@ -23,12 +27,17 @@ def sentence(text: str) -> str:
 
 def fence(text: str, language: str = "text") -> str:
     """Return a block of code."""
-    return f"```{language}\n{text.rstrip()}\n```\n\n"
+    around = "`" * max(3, _longest_run(text) + 1)
+    return f"{around}{language}\n{text.rstrip()}\n{around}\n\n"
 
 
 def anchor(text: str) -> str:
     """Return the anchor that a heading gets."""
     return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall(r"`+", text)), default=0)
 
 
 def _cell(text: str) -> str:

@@ -154,6 +154,22 @@ WHERE decision.instance_uid = $1
   AND (decision.gate = ANY ($2::text[]) OR token.detail -> 'distinct_from' ? $3)
 ORDER BY decision.decided_at;
 
+-- name: involved
+-- Who asked for the cases of gates, and who decided where another person must decide, as the two above say; no lock.
+SELECT
+  token.token_id, entry.asked_by, entry.asked_by_id, earlier.gate, earlier.decided_by AS by, earlier.decided_by_id AS by_id
+FROM verbworker.parked_token AS token
+JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id AND entry.tenant_id = token.tenant_id
+LEFT JOIN LATERAL (
+  SELECT decision.gate, decision.decided_by, decision.decided_by_id, decision.decided_at
+  FROM verbworker.gate_decision AS decision
+  JOIN verbworker.parked_token AS other ON other.token_id = decision.token_id
+  WHERE decision.instance_uid = token.instance_uid
+    AND (token.detail -> 'distinct_from' ? decision.gate OR other.detail -> 'distinct_from' ? token.gate)
+) AS earlier ON TRUE
+WHERE token.tenant_id = $1 AND token.token_id = ANY ($2::uuid[])
+ORDER BY token.token_id, earlier.decided_at;
+
 -- name: close
 -- The gate is closed; nothing comes back when it was closed already.
 UPDATE verbworker.parked_token

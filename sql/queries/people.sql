@@ -11,3 +11,16 @@ SELECT name, roles, issuer, subject
 FROM verbworker.person
 WHERE tenant_id = $1 AND name = $2
 ORDER BY person_id;
+
+-- name: of_issuer
+-- Everyone of a tenant whom one issuer names.
+SELECT person_id, name, roles
+FROM verbworker.person
+WHERE tenant_id = $1 AND issuer = $2
+ORDER BY person_id;
+
+-- name: change_roles
+-- The roles of a person who was not seen, but has others now.
+UPDATE verbworker.person
+SET roles = $3
+WHERE tenant_id = $1 AND person_id = $2;

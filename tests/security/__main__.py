@@ -1,6 +1,7 @@
 """Replays every attack of this folder and prints, by group, how many were tried and how many held.
 
-An attack is one case of a test: `@pytest.mark.attack("HTTP")` names its group. Exits 1 when one did not hold.
+An attack is one case of a test: `@pytest.mark.attack("HTTP")` names its group. Then the attacks of the report by their
+ids (`report.py`). Exits 1 when one did not hold, or an id has no test. With `--fuzz` the long attacks run instead.
 """
 
 import sys
@@ -8,6 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.security import report
+from tests.security.fuzz import ingress, models
 
 GROUPS = ("HTTP", "auth", "payload", "SQL role", "record", "XML", "YAML", "CLI", "generated code")
 OTHER = "other"  # attacks without a mark
@@ -42,6 +46,18 @@ class Tally:
             if report.when == "setup":
                 self.tried[group] += 1
 
+    def of_report(self) -> tuple[list[str], bool]:
+        """Return a line for each attack of the report, and whether all of them held."""
+        failed = {name for names in self.open.values() for name in names}
+        rows, all_held = [f"{'report':<8}{'item':<6}{'tried':>6}{'held':>6}  attack"], True
+        for number, attack in report.REPORT.items():
+            tests = [name for name in self.groups if report.replays(name, attack)]
+            held = sum(name not in failed for name in tests)
+            all_held = all_held and 0 < len(tests) == held
+            note = "" if tests else ": NO TEST"
+            rows.append(f"{number:<8}{attack.item:<6}{len(tests):>6}{held:>6}  {attack.words}{note}")
+        return rows, all_held
+
     def lines(self) -> list[str]:
         """Return the table, with a line for every attack that did not hold."""
         groups = [*GROUPS, *sorted({*self.groups.values()} - {*GROUPS})]
@@ -60,11 +76,16 @@ def _row(name: str, *cells: object) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the attacks; the arguments are pytest's."""
+    if "--fuzz" in arguments:
+        rest = [word for word in arguments if word != "--fuzz"]
+        return max(models.main(), ingress.main(rest))
     tally = Tally()
-    here = str(Path(__file__).parent)
-    code = pytest.main(["--full", "-q", "-p", "no:cacheprovider", *(arguments or []), here], plugins=[tally])
-    print("\n".join(["", *tally.lines()]))
-    return 0 if code == pytest.ExitCode.OK and tally.tried.total() else 1
+    here = Path(__file__).parent
+    places = [str(here), *(str(path) for place in report.ELSEWHERE for path in sorted(here.parent.glob(place)))]
+    code = pytest.main(["--full", "-q", "-p", "no:cacheprovider", *(arguments or []), *places], plugins=[tally])
+    rows, all_held = tally.of_report()
+    print("\n".join(["", *rows, "", *tally.lines()]))
+    return 0 if code == pytest.ExitCode.OK and tally.tried.total() and all_held else 1
 
 
 if __name__ == "__main__":

@@ -60,6 +60,10 @@ BODIES: dict[str, bytes] = {
     "great depth": body(b"[" * 100_000 + b"]" * 100_000),
     "many values": body(b'{"a":[' + b"1," * 60_000 + b"1]}"),
     "an unknown field": json.dumps(envelope(roles=["reviewer"])).encode(),
+    "an unknown field with a null": json.dumps(envelope(**{"a\x00b": 1})).encode(),
+    "an unknown field that turns the text": json.dumps(envelope(**{"a\u202eb": 1})).encode(),
+    "an unknown field without end": json.dumps(envelope(**{"a" * 500_000: 1})).encode(),
+    "many unknown fields with a null": json.dumps(envelope(**{f"a\x00{n}": 1 for n in range(9)})).encode(),
     "a prototype": json.dumps(envelope(**{"__proto__": {"tenant_id": "globex"}})).encode(),
     "a name that is a number": json.dumps(envelope(message_name=7)).encode(),
     "a name that is a list": json.dumps(envelope(message_name=[DOCS])).encode(),
@@ -85,6 +89,27 @@ def test_a_body_that_is_no_message_is_refused(ingress: IngressProcess, content: 
     assert answer.status in (400, 403, 413, 422, 429), answer.body
     assert len(json.dumps(answer.body)) < 2_000
     assert "Traceback" not in json.dumps(answer.body)
+
+
+OTHERS = ("/api/workflow/message", "/v1/messages")
+FIELDS = ("a\x00b", "a\u202eb", "a\x9bb", "a" * 500_000, "a\nb", "a\U000e0041b")
+
+
+@pytest.mark.parametrize("path", OTHERS)
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: ascii(field)[:20])
+def test_a_field_that_no_message_has_is_told_in_short(ingress: IngressProcess, path: str, field: str) -> None:
+    names = ("messageName", "correlationKey") if "workflow" in path else ("message_name", "correlation_key")
+    answer = ingress.post({names[0]: DOCS, names[1]: "k", field: 1}, path)
+
+    assert answer.status in (422, 429), answer.body
+    assert len(json.dumps(answer.body)) < 2_000
+    assert all(letter.isprintable() for text in _texts(answer.body) for letter in text)
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [text for pair in value.items() for one in pair for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
 
 
 async def test_none_of_them_was_kept_as_a_message(ingress: IngressProcess, shared: str) -> None:

@@ -1,11 +1,14 @@
 """The engine's task list names people only: their roles are looked up, and two of one name have the least of both."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tests.support.console_server import ConsoleServer, key_file
+from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
 from tests.support.gate_cases import review_registry
 from tests.support.gate_people import decisions, park
@@ -109,3 +112,96 @@ async def test_a_reviewer_decides_and_so_does_who_never_logged_in(database: Data
     await complete(database, gate, "ada")
 
     assert await decisions(database) == 1
+
+
+# ---- keys that change -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    path = tmp_path / "credentials.json"
+    key_file(path, ["ann", "bob"], ann=["reviewer"])
+    return path
+
+
+async def log_in(server: ConsoleServer, name: str = "ann") -> None:
+    async with server.browser() as browser:
+        await server.log_in(browser, name)
+
+
+async def is_refused(database: Database, gate: UUID, **options: Any) -> bool:
+    try:
+        await complete(database, gate, "ann", **options)
+    except NotAllowed:
+        return True
+    return False
+
+
+CHANGED: dict[str, tuple[list[str], dict[str, list[str]]]] = {
+    "another role": (["ann", "bob"], {"ann": ["clerk"]}),
+    "a reader now": (["ann", "bob"], {"ann": ["reader"]}),
+    "no role": (["ann", "bob"], {"ann": []}),
+    "no key": (["bob"], {}),
+}
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["while it runs", "while it is down"])
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+async def test_a_key_with_other_roles_lends_the_old_ones_no_more(
+    database: Database, dsn: str, keys: Path, change: tuple[list[str], dict[str, list[str]]], is_running: bool
+) -> None:
+    _, gate = await park(database, audience=["reviewer"])
+    server, (names, roles) = ConsoleServer(dsn, keys), change
+    async with server.serving():
+        await log_in(server)
+        if is_running:
+            key_file(keys, names, **roles)
+            await eventually(lambda: _has_changed(database))
+    if not is_running:
+        key_file(keys, names, **roles)
+        async with server.serving():
+            await eventually(lambda: _has_changed(database))
+
+    assert await is_refused(database, gate)
+    assert await decisions(database) == 0
+
+
+async def _has_changed(database: Database) -> bool:
+    row = await database.fetchrow("SELECT roles FROM verbworker.person WHERE name = 'ann'")
+    assert row is not None
+    return list(row["roles"] or ()) != ["reviewer"]
+
+
+async def test_a_key_without_roles_has_none_declared_whatever_it_had_before(
+    database: Database, dsn: str, keys: Path
+) -> None:
+    _, gate = await park(database, audience=["lead"])
+    server = ConsoleServer(dsn, keys)
+    async with server.serving():
+        await log_in(server)
+        key_file(keys, ["ann", "bob"])
+        await log_in(server)
+
+    assert await is_refused(database, gate, refuse_unknown=True)
+    assert not await is_refused(database, gate)
+
+
+async def test_a_name_that_moves_from_a_key_to_an_issuer_has_the_roles_of_the_issuer(
+    database: Database, dsn: str, keys: Path
+) -> None:
+    _, gate = await park(database, audience=["lead"])
+    server = ConsoleServer(dsn, keys)
+    async with server.serving():
+        await log_in(server)
+        await People(database).note("default", Person("ann", frozenset({"lead"}), ISSUER, "u-1"))
+        before = await is_refused(database, gate)
+        key_file(keys, ["bob"])
+        await eventually(lambda: _is_retired(database))
+
+    assert (before, await is_refused(database, gate)) == (True, False)
+
+
+async def _is_retired(database: Database) -> bool:
+    row = await database.fetchrow("SELECT roles FROM verbworker.person WHERE name = 'ann' AND issuer = 'api-key'")
+    assert row is not None
+    return row["roles"] is not None and not row["roles"]

@@ -72,7 +72,6 @@ def test_a_role_need_not_do_what_no_statement_does() -> None:
     assert needed() - done() == {
         ("verbworker", "deployment_request", "UPDATE"),
         ("verbworker", "migration", "SELECT"),
-        ("verbworker", "person", "UPDATE"),
         ("verbworker", "process_deployment", "UPDATE"),
         ("verbworker", "step_visit", "UPDATE"),
         ("verbworker", "tenant_use", "UPDATE"),

@@ -33,9 +33,11 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.work.gates.gate_rules import GateRules
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
@@ -69,11 +71,12 @@ def make_authentication(*, is_open: bool = False, is_away: bool = False, roles: 
         settings=ConsoleSettings(),
         tenant="default",
         catalogue=lambda: None,
+        rules=GateRules(database),
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)
     rows = ConsoleSessions(database, absolute=timedelta(hours=1), idle=timedelta(hours=1))
     kind = LostSessions if is_away else SignedSessions
-    sessions = kind(SIGNER, rows, LiveLogins(Logins()))
+    sessions = kind(SIGNER, rows, LiveLogins(LiveCredentials(Logins)))
     return Authentication(tools, SIGNER, sessions, addresses, is_open, "vw", now=lambda: NOW)
 
 

@@ -14,11 +14,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from verbworker.api.guard import Guard, Sender
+from verbworker.api.guard import Guard, KnownSenders, Sender
 from verbworker.api.server import make_guard
 from verbworker.api.settings import Credentials, IngressSettings, Oidc, Scope, load
 from verbworker.api.webhook import Signed, parse_signature, secret_of
 from verbworker.errors import ContractInvalid
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.oidc import Issuer
 from verbworker.http.rate import Rates
 
@@ -42,7 +43,7 @@ CREDENTIALS = Credentials.model_validate(
         "webhooks": [{"name": "scanner", "tenant": "acme", "secrets": [SECRET, OLD_SECRET]}],
     }
 )
-GUARD = Guard(CREDENTIALS, tolerance=300, now=lambda: NOW)
+GUARD = Guard(LiveCredentials(lambda: KnownSenders(CREDENTIALS)), tolerance=300, now=lambda: NOW)
 
 
 def sign(secret: str, body: bytes, *, at: float = NOW, webhook_id: str = "w-1") -> dict[str, str]:
@@ -161,7 +162,8 @@ def issuer(tmp_path: Path) -> Issuer:
 
 async def sender_of(issuer: Issuer, token: str) -> Sender | None:
     oidc = Oidc(issuer=ISSUER, audience="verbworker", jwks="keys", tenant_claim="org")
-    guard = Guard(Credentials(oidc=oidc), tolerance=300, issuer=issuer)
+    senders = KnownSenders(Credentials(oidc=oidc), lambda _: issuer)
+    guard = Guard(LiveCredentials(lambda: senders), tolerance=300)
     found = await guard.ask({"authorization": f"Bearer {token}"})
     assert not isinstance(found, Signed)
     return found
@@ -309,7 +311,8 @@ def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_credential_allows_messages_and_nothing_more_unless_its_scopes_say_so() -> None:
     keys = [{"name": name, "tenant": "acme", "sha256": sha256(name.encode()).hexdigest()} for name in ("old", "new")]
     keys[1] |= {"scopes": ["read", "start"]}  # type: ignore[dict-item]  # as JSON has it
-    guard = Guard(Credentials.model_validate({"api_keys": keys}), tolerance=300)
+    senders = KnownSenders(Credentials.model_validate({"api_keys": keys}))
+    guard = Guard(LiveCredentials(lambda: senders), tolerance=300)
 
     old, new = await guard.ask({"x-api-key": "old"}), await guard.ask({"x-api-key": "new"})
 

@@ -5,18 +5,18 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from verbworker.api.admission import admitting_route
+from verbworker.api.admission import Admission, admitting_route
 from verbworker.api.event_stream import EventStreams
+from verbworker.api.guard import Sender
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.seen_people import SeenPeople
 from verbworker.api.settings import Scope
-from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_actions import MOST_RETRIES
@@ -30,17 +30,23 @@ from verbworker.client.records import (
     GateRecord,
     MessageReceipt,
 )
-from verbworker.contract.message import MAX_VALUES, Word
+from verbworker.contract.message import Word
 from verbworker.contract.text import LONGEST_REASON
 from verbworker.http.answers import RETRY_SOON
-from verbworker.payload.canonical import parse
 from verbworker.runbook.event import Status
 
 _LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+_MOST_FLAGS = 100  # of a resolution; no contract has as many
 _LONGEST_CLAIM_WAIT = 30.0  # seconds, a connection is kept for; a worker sends the claim all the same
 _LONGEST_TTL = 3_650 * 86_400.0  # seconds, ten years: more is a mistake
+
+
+def _require_few(flags: object) -> object:
+    if isinstance(flags, dict) and len(flags) > _MOST_FLAGS:
+        raise ValueError(f"must not have more than {_MOST_FLAGS} flags")
+    return flags
 
 
 class StartRequest(BaseModel):
@@ -90,7 +96,9 @@ class ResolveRequest(BaseModel):
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
     retries: Annotated[int, Field(ge=1, le=MOST_RETRIES, description="the number of tries from now on")] = 3
     as_new: bool = Field(default=False, description="a held verb gets a new idempotency key: its effect may come twice")
-    flags: dict[Word, bool | int | str] = Field(default={}, description="set before, for a gateway that found no way")
+    flags: Annotated[dict[Word, bool | int | str], BeforeValidator(_require_few)] = Field(
+        default={}, description="set before, for a gateway that found no way"
+    )
 
 
 class MessageRequest(BaseModel):
@@ -107,11 +115,7 @@ class MessageRequest(BaseModel):
 
 
 async def _client(request: Request) -> Client:
-    """Return the client that acts for the sender; the body was admitted, and is parsed strictly here."""
-    body: bytes = request.state.body
-    if body:
-        # Refuses what two parsers read differently, such as a key that comes twice.
-        await read_off_loop(parse, body, body, limit=len(body) + 1, max_values=MAX_VALUES)
+    """Return the client that acts for the sender."""
     client: Client = request.app.state.client
     people: SeenPeople = request.app.state.people
     await people.note(request.state.sender)
@@ -219,11 +223,13 @@ async def follow_events(
     entry = await client.entry(entry_id)
     if (await entry.wait(timeout=0)).is_final and not await entry.history(after=after, limit=1):
         return Response(status_code=204)
-    reader: str = request.state.sender.name
-    if streams.is_full(reader):
+    sender: Sender = request.state.sender
+    admission: Admission = request.app.state.admission
+    if streams.is_full(sender.name):
         raise HTTPException(503, "this server takes no more streams now; try again later", RETRY_SOON)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(streams.lines(entry, after, reader), media_type="text/event-stream", headers=headers)
+    lines = streams.lines(entry, after, sender.name, may_go_on=lambda: admission.guard.admits(sender))
+    return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
 
 @cancels.post(

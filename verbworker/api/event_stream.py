@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.records import EventRecord
@@ -32,14 +32,21 @@ class EventStreams:
         """End every stream; their clients reconnect to another server and resume."""
         self._stopped.set()
 
-    async def lines(self, entry: EntryHandle, after: int, reader: str) -> AsyncIterator[bytes]:
-        """Yield the stream of an entry's events from the one behind `after` on; the id of each is its number."""
+    async def lines(
+        self, entry: EntryHandle, after: int, reader: str, *, may_go_on: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
+        """Yield the stream of an entry's events from the one behind `after` on; the id of each is its number.
+
+        It ends, before another event, when the credential of its reader is gone.
+        """
         clock = asyncio.get_running_loop().time
         ends_at, said_at = clock() + STREAM_LIFE_S, clock()
         self._open[reader] += 1
         try:
             yield _GREETING
             async for events in entry.looks(after=after):
+                if not may_go_on():
+                    return
                 for event in events:
                     yield _line(event)
                 if self._stopped.is_set() or clock() >= ends_at:

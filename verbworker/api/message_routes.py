@@ -17,8 +17,8 @@ from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
 from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
-from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, validate
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, require_few_unknown, validate
+from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
 from verbworker.stores.access.tenancy import serve_tenant
@@ -41,6 +41,9 @@ class _Handover(BaseModel):
     correlation_key: Annotated[Word, Field(alias="correlationKey")]
     variables: dict[str, Any] | None = None
     message_id: Annotated[Word | None, Field(alias="messageId")] = None
+
+
+_HANDOVER_FIELDS = frozenset(str(field.alias or name) for name, field in _Handover.model_fields.items())
 
 
 class AcceptedMessage(BaseModel):
@@ -142,19 +145,21 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
     try:
-        wanted = _Handover.model_validate(parse(body, limit=limit, max_values=MAX_VALUES))
+        given = parse(body, limit=limit, max_values=MAX_VALUES)
+        require_few_unknown(given, _HANDOVER_FIELDS)
+        wanted = _Handover.model_validate(given)
     except PermanentContract as error:
         raise MessageInvalid(f"the message cannot be read: {error}") from error
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
-        fields = {".".join(map(str, one["loc"])): describe_misfit(one) for one in problems}
+        fields = {".".join(map(tell_name, one["loc"])): describe_misfit(one) for one in problems}
         words = "; ".join(f"{name} {misfit}" for name, misfit in fields.items())
         raise MessageInvalid(f"the message is invalid: {words}", fields) from None
-    given = wanted.message_id if wanted.message_id is not None else given_id
+    message_id = wanted.message_id if wanted.message_id is not None else given_id
     return validate(
         {
             "message_name": wanted.message_name,
-            "message_id": str(uuid4()) if given is None else given,
+            "message_id": str(uuid4()) if message_id is None else message_id,
             "correlation_key": wanted.correlation_key,
             "tenant_id": tenant_id,
             "payload": wanted.variables,

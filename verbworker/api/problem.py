@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
 from verbworker.contract.message import MAX_PROBLEMS
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -109,8 +109,6 @@ def _problem_of(request: Request, error: Exception) -> Response:
         case HTTPException():
             return _problem(error.status_code, error.detail, headers=dict(error.headers or {}))
         case RequestValidationError():
-            if (place := _unreadable_at(error)) is not None:
-                return _problem(422, f"the body cannot be read: not JSON at {place}")
             return _problem(422, "the request is invalid", _fields(error))
         case MessageInvalid() | InvocationInvalid():
             return _problem(422, str(error), dict(error.fields))
@@ -173,20 +171,11 @@ def _problem(
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers, media_type=MEDIA_TYPE)
 
 
-def _unreadable_at(error: RequestValidationError) -> str | None:
-    """Return the line and column where a body stops being JSON; None if it is JSON."""
-    for problem in error.errors():
-        if problem["type"] == "json_invalid" and isinstance(error.body, str):
-            before = error.body[: int(problem["loc"][-1])]
-            return f"line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
-    return None
-
-
 def _fields(error: RequestValidationError) -> dict[str, str]:
     """Return where and what the problems are, never the values."""
     found = {}
     for problem in error.errors()[:MAX_PROBLEMS]:
         # The first part is only whether it is the body, the query, the path or a header.
-        where = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
+        where = ".".join(map(tell_name, problem["loc"][1:])) or str(problem["loc"][0])
         found[where] = describe_misfit(problem)
     return found

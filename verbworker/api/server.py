@@ -8,7 +8,7 @@ from uuid import uuid4
 from verbworker.api.admission import Admission
 from verbworker.api.api_application import build_application
 from verbworker.api.event_stream import EventStreams
-from verbworker.api.guard import Guard
+from verbworker.api.guard import Guard, KnownSenders
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.settings import IngressSettings
 from verbworker.app.selfcheck import await_database
@@ -22,7 +22,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
 from verbworker.http.answers import probe_routes
-from verbworker.http.oidc import Issuer
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.rate import GuessBrake, Rates
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
@@ -101,16 +101,14 @@ def describe() -> dict[str, Any]:
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
     """Build the guard from the settings. Without authentication only for trials on this machine."""
-    credentials = settings.load_credentials()
+    senders = LiveCredentials(lambda: KnownSenders(settings.load_credentials()), settings.live_file)
     if is_open:
-        if credentials:
+        if senders.current():
             raise ContractInvalid("--insecure-no-auth cannot be combined with credentials: remove one of them")
         if not is_loopback(settings.host):
             raise ContractInvalid("--insecure-no-auth may only listen on this machine: use 127.0.0.1")
-    elif not credentials:
+    elif not senders.current():
         raise ContractInvalid(
             "no senders are configured: set VERBWORKER_INGRESS_CREDENTIALS_FILE (or try it out by --insecure-no-auth)"
         )
-    tolerance, oidc = settings.tolerance.total_seconds(), credentials.oidc
-    issuer = None if oidc is None else Issuer(oidc.issuer, oidc.audience, oidc.jwks)
-    return Guard(credentials, tolerance=tolerance, issuer=issuer, open_to_all=is_open)
+    return Guard(senders, tolerance=settings.tolerance.total_seconds(), open_to_all=is_open)

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Word
-from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
+from verbworker.http.settings import STRICT, Proxies, file_to_follow, read_credentials, read_settings, require_unique
 
 
 class Scope(StrEnum):
@@ -99,6 +99,11 @@ class IngressSettings(BaseSettings):
         default=(), description="addresses or networks of proxies, whose connections are not limited"
     )
     probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
+
+    @property
+    def live_file(self) -> Path | None:
+        """The file whose changes count at once; credentials of the environment do not change."""
+        return file_to_follow(self.credentials, self.credentials_file)
 
     def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""

@@ -120,7 +120,8 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
 def keep_for_good() -> None:
     """Exclude everything loaded so far from garbage collection: it lives as long as the process.
 
-    Only for worker processes. Collections would otherwise cost about 6 % of a worker's time.
+    Only for processes that serve. Collections would otherwise cost about 6 % of a worker's time, and a large body could
+    have one stop all of a server's requests.
     """
     gc.collect()
     gc.freeze()

@@ -11,6 +11,7 @@ from verbworker.client.client import Client
 from verbworker.client.resources import Resources
 from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.headers import Addresses
+from verbworker.console.access.key_roles import KeyRoles
 from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.login import Login
 from verbworker.console.access.oidc import OidcClient
@@ -24,13 +25,16 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.http.answers import probe_routes
+from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.rate import GuessBrake
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
+from verbworker.stores.cases.people import People
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.work.gates.gate_rules import GateRules
 
 _CONNECTIONS = 6  # one listens; pages are short, so five serve many people
 _LONGEST_STATEMENT = "10s"
@@ -49,9 +53,9 @@ async def serve(
     opened: Callable[[str], None],
 ) -> None:
     """Serve until `stop` is set; `opened` receives the address. With `is_open` no login is needed."""
-    logins = Logins() if is_open else console.logins()
+    live = LiveLogins(LiveCredentials(Logins)) if is_open else LiveLogins.of(console)
+    logins = live.logins
     console.require_safe(logins, is_open=is_open)
-    live = LiveLogins(logins) if is_open else LiveLogins.of(console, logins)
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     most = console.streams + _BESIDE_STREAMS
@@ -80,11 +84,12 @@ async def serve(
             if logins.oidc is not None:
                 client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
             brake = GuessBrake(console.proxies)
-            app = application(auth, Login(auth, live, client, brake), Api(auth, live, brake))
+            key_roles = KeyRoles(live, People(database))
+            app = application(auth, Login(auth, live, client, brake, key_roles), Api(auth, live, brake))
             opened(addresses.home)
             async with (
                 open_probes(console.host, probe_port, probe_routes(database.ping)),
-                running(tools.updates.services, stop),
+                running([*tools.updates.services, key_roles.service], stop),
                 open_server(carry_trace(app), listener, options),
             ):
                 await stop.wait()
@@ -109,4 +114,5 @@ def _tools(
         settings=console,
         tenant=settings.tenant,
         catalogue=catalogue,
+        rules=GateRules(database, refuse_unknown=settings.unknown_roles == "refuse"),
     )

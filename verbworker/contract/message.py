@@ -1,7 +1,7 @@
 """A message from outside: its only accepted form, and the instance it is for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from verbworker.contract.text import describe_misfit, holds_controls
+from verbworker.contract.text import describe_misfit, holds_controls, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import encode, parse
@@ -124,11 +124,7 @@ def validate(value: object) -> Message:
     """Validate a JSON value as a message; raise `MessageInvalid` otherwise."""
     if not isinstance(value, dict):
         raise MessageInvalid("a message is a JSON object")
-    unknown = [name for name in value if name not in Message.model_fields]
-    if len(unknown) > MAX_PROBLEMS:
-        raise _does_not_fit(
-            {str(name)[:60]: "is no field of a message" for name in unknown[:MAX_PROBLEMS]}, len(unknown)
-        )
+    require_few_unknown(value, Message.model_fields)
     try:
         message = Message.model_validate(value)
         message.body_hash  # noqa: B018  # a payload made in Python may contain what JSON cannot
@@ -138,6 +134,14 @@ def validate(value: object) -> Message:
     except PermanentContract as error:
         raise MessageInvalid(f"the message cannot be kept: {error}") from error
     return message
+
+
+def require_few_unknown(value: object, known: Collection[str]) -> None:
+    """Raise `MessageInvalid` for many unknown fields, before each of them becomes an error of its own."""
+    unknown = [name for name in value if name not in known] if isinstance(value, dict) else []
+    if len(unknown) > MAX_PROBLEMS:
+        fields = {tell_name(name): "is no field of a message" for name in unknown[:MAX_PROBLEMS]}
+        raise _does_not_fit(fields, len(unknown))
 
 
 def address(
@@ -169,7 +173,7 @@ def _does_not_fit(fields: Mapping[str, str], count: int) -> MessageInvalid:
 
 
 def _misfit(problem: Any) -> tuple[str, str]:
-    where = ".".join(str(step) for step in problem["loc"]) or "message"
+    where = ".".join(map(tell_name, problem["loc"])) or "message"
     match problem["type"]:
         case "missing":
             return where, "is missing"

@@ -50,10 +50,15 @@ class Person:
         """Whether this person may change anything at all."""
         return self.roles is None or bool(self.roles - {READER})
 
+    @property
+    def only_looks(self) -> str:
+        """What a person is told who may only look."""
+        return f"{self.name} may only look: a change needs a role other than {READER}"
+
     def require_change(self) -> None:
         """Raise `NotAllowed` for a person who may only look."""
         if not self.may_change:
-            raise NotAllowed(f"{self.name} may only look: a change needs a role other than {READER}")
+            raise NotAllowed(self.only_looks)
 
     def has_any(self, roles: Collection[str]) -> bool:
         """Return whether this person has one of these roles; roles that are not declared count as all."""

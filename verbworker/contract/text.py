@@ -12,6 +12,7 @@ _SHOULD = re.compile(r"^[A-Z][a-z]+ should ")
 _HIDDEN = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
 _HIDDEN_ANYWHERE = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_LINES = re.compile(f"(?![\\n\\t])[{_HIDDEN}]")
+_LONGEST_TOLD = 60  # characters of a name that is not ours; enough to recognise it
 LONGEST_REASON = 4_000  # characters: a page of text, the most that a person writes into one field
 
 
@@ -45,6 +46,11 @@ def is_name(text: str) -> bool:
 def escape_hidden(text: str, *, has_lines: bool = True) -> str:
     """Return a text as it may be shown: hidden characters as escapes. Ends of lines and tabs stay if it `has_lines`."""
     return (_HIDDEN_IN_LINES if has_lines else _HIDDEN_ANYWHERE).sub(_escape, text)
+
+
+def tell_name(name: object) -> str:
+    """Return a name that came from outside as it is told back: short, and with hidden characters as escapes."""
+    return escape_hidden(str(name)[:_LONGEST_TOLD], has_lines=False)
 
 
 def _escape(found: re.Match[str]) -> str:

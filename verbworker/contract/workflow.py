@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from verblint.contracts.syntax import KEY_PLACE, SENTENCE_PLACE
 from verblint.contracts.templates import text_at
 from verblint.names import nearest
 from verbworker.contract.flags import FlagContract
+from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.merge import apply
 
@@ -54,8 +56,12 @@ class WorkflowVerb:
         return self.policies.get(sub_verb, self.policy)
 
     def problems(self, args: Mapping[str, object]) -> dict[str, str]:
-        """Return what is wrong with a caller's arguments, a sentence for each by name; empty when they are valid."""
-        found = {name: unknown_argument(name, self.args) for name in args if name not in self.args}
+        """Return what is wrong with a caller's arguments, a sentence for each by name; empty when they are valid.
+
+        Of many unknown arguments the first are told.
+        """
+        unknown = (name for name in args if name not in self.args)
+        found = {name: unknown_argument(name, self.args) for name in islice(unknown, MAX_PROBLEMS)}
         for name, argument in self.args.items():
             if name not in args:
                 if argument.required:
@@ -116,7 +122,7 @@ def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
 def unknown_argument(name: str, known: Collection[str]) -> str:
     """Return a sentence about an argument that a verb does not have, with the most similar one that it has."""
     near = nearest(name, known)
-    return f"there is no argument {name!a}{f' (did you mean {near}?)' if near else ''}"
+    return f"there is no argument {name[:60]!a}{f' (did you mean {near}?)' if near else ''}"
 
 
 def load_verbs(folder: Path) -> Contracts:

@@ -55,6 +55,11 @@ def read_credentials(kind: type[Known], given: SecretStr | None, file: Path | No
         raise ContractInvalid(f"the {whose} credentials are not JSON") from None
 
 
+def file_to_follow(given: SecretStr | None, file: Path | None) -> Path | None:
+    """Return the file that credentials are read from; None where they were given themselves."""
+    return None if given is not None and given.get_secret_value().strip() else file
+
+
 def require_unique(names: Iterable[str], whose: str) -> None:
     """Raise `ContractInvalid` if two credentials have the same name: it identifies its holder in the records."""
     found = list(names)

@@ -1,5 +1,6 @@
 """Break texts into lines that fit into a box, without a font: widths are those of common sans-serif fonts."""
 
+import re
 from unicodedata import category, combining, east_asian_width
 
 LINE = 1.2
@@ -7,6 +8,9 @@ LINE = 1.2
 
 ELLIPSIS = "…"
 _MOST_CHARACTERS = 400  # of a label; longer names are whole in the title
+# What browsers obey without showing it: controls, separators of lines, changes of direction, the byte order mark, the
+# invisible alphabet. Joiners are letters in some scripts and stay.
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _NARROW = frozenset("ijltfrI1|!.,:;'`()[]{} -/\\\"")
 _SOFT = frozenset("-_/.,:;")  # a long word may be broken after these, and before a capital
 _WIDE = frozenset("mwMW@%—…")
@@ -33,8 +37,9 @@ def wrap(text: str, width: float, lines: int, size: float) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Return a text without characters that XML does not allow."""
-    return "".join(sign if _is_allowed(sign) else "�" for sign in text)
+    """Return a text as it may be shown: without what XML does not allow, and hidden characters as escapes."""
+    whole = "".join(sign if _is_allowed(sign) else "�" for sign in text)
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), whole)
 
 
 def _is_allowed(sign: str) -> bool:

@@ -1,6 +1,6 @@
 """Workflow commands of GitHub Actions, which show each finding beside its line in a pull request."""
 
-from verblint.report import Finding, Problem, Report
+from verblint.report import Finding, Problem, Report, printable
 
 
 def render(report: Report) -> str:
@@ -37,5 +37,6 @@ def _property(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    # Text from a model must not become a command.
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # Text from a model must not become a command, nor hide what follows in a log.
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(escaped)

@@ -63,11 +63,12 @@ def ingress(
         from verbworker.api.settings import IngressSettings, load
     except ModuleNotFoundError as error:
         raise CannotRun(_MISSING) from error
-    from verbworker.app.wiring import choose_engine, load_app
+    from verbworker.app.wiring import choose_engine, keep_for_good, load_app
 
     log.warn_of_unknown_settings(IngressSettings)
     registry = load_app(app)
     wanted = load(host=host, port=port)
+    keep_for_good()
     run(
         run_until_signal(
             lambda stop: serve(settings, wanted, registry, choose_engine(settings), stop, is_open=insecure_no_auth)

@@ -1,43 +1,35 @@
 """The configured logins as they are now: a key that is removed from the credentials file counts no more."""
 
-import logging
-from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 
 from verbworker.app.api_keys import ApiKey
 from verbworker.console.settings import ConsoleSettings, Logins, OidcLogin
-from verbworker.errors import ContractInvalid
 from verbworker.http.keys import holder_of
-
-_log = logging.getLogger(__name__)
-
-_Stamp = tuple[int, int, int]
+from verbworker.http.live_credentials import LiveCredentials
+from verbworker.http.settings import file_to_follow
 
 
 class LiveLogins:
-    """Who may log in. The credentials file is read again whenever it has changed.
+    """Who may log in, by the credentials of now."""
 
-    A file that cannot be read or is invalid changes nothing and is logged: half a file must not lock everybody out.
-    """
-
-    def __init__(self, logins: Logins, file: Path | None = None, read: Callable[[], Logins] | None = None) -> None:
-        self._file = file
-        self._read = read
-        self._stamp = _stamp(file)
-        self._use(logins)
+    def __init__(self, credentials: LiveCredentials[Logins]) -> None:
+        self._source = credentials
+        self._used: Logins | None = None
 
     @classmethod
-    def of(cls, settings: ConsoleSettings, logins: Logins) -> "LiveLogins":
-        """Follow the credentials file of a console, whose logins were read just now; without a file nothing changes."""
-        is_given = settings.credentials is not None and settings.credentials.get_secret_value().strip()
-        return cls(logins, None if is_given else settings.credentials_file, settings.logins)
+    def of(cls, settings: ConsoleSettings) -> "LiveLogins":
+        """Follow the credentials file of a console; credentials of the environment do not change."""
+        return cls(LiveCredentials(settings.logins, file_to_follow(settings.credentials, settings.credentials_file)))
+
+    @property
+    def logins(self) -> Logins:
+        """The logins themselves."""
+        return self._source.current()
 
     @property
     def has_keys(self) -> bool:
         """Whether people can log in by a key."""
-        self._refresh()
-        return bool(self._keys)
+        return bool(self.logins.api_keys)
 
     def holder(self, key: str) -> ApiKey | None:
         """Return the holder of a key, or None if it is unknown."""
@@ -50,21 +42,10 @@ class LiveLogins:
         return credential in self._credentials
 
     def _refresh(self) -> None:
-        stamp = _stamp(self._file)
-        if self._read is None or stamp == self._stamp:
+        logins = self.logins
+        if logins is self._used:
             return
-        self._stamp = stamp
-        try:
-            found = self._read()
-            if not found and not _has_text(self._file):
-                raise ContractInvalid("the credentials file is empty; to remove every login, write {}")
-        except ContractInvalid as error:
-            _log.error("credentials not read again; the last ones stay valid", extra={"reason": str(error)})
-            return
-        _log.info("credentials read again", extra={"keys": len(found.api_keys)})
-        self._use(found)
-
-    def _use(self, logins: Logins) -> None:
+        self._used = logins
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._credentials = {credential_of_key(key) for key in logins.api_keys}
         if logins.oidc is not None:
@@ -84,17 +65,3 @@ def credential_of_issuer(oidc: OidcLogin) -> bytes:
 
 def _digest(*words: str) -> bytes:
     return sha256("\x00".join(words).encode()).digest()
-
-
-def _stamp(file: Path | None) -> _Stamp | None:
-    if file is None:
-        return None
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-def _has_text(file: Path | None) -> bool:
-    return file is not None and bool(file.read_text(encoding="utf-8").strip())

@@ -3,13 +3,13 @@
 import logging
 import math
 import re
-from dataclasses import replace
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from verbworker.console.access.authentication import NO_DATABASE, OLD_FORM, Authentication
+from verbworker.console.access.key_roles import KeyRoles
 from verbworker.console.access.live_logins import LiveLogins, credential_of_key
 from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import fits
@@ -19,7 +19,7 @@ from verbworker.errors import StoreError
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
 from verbworker.stores.access.tenancy import serve_tenant
-from verbworker.stores.cases.people import KEYS, People
+from verbworker.stores.cases.people import People
 
 _log = logging.getLogger(__name__)
 
@@ -30,12 +30,20 @@ _ATTEMPT_S: Final = 600.0  # time to find a password and a second factor
 class Login:
     """The pages for people who are not logged in yet."""
 
-    def __init__(self, auth: Authentication, logins: LiveLogins, client: OidcClient | None, brake: GuessBrake) -> None:
+    def __init__(
+        self,
+        auth: Authentication,
+        logins: LiveLogins,
+        client: OidcClient | None,
+        brake: GuessBrake,
+        key_roles: KeyRoles,
+    ) -> None:
         self._auth = auth
         self._logins = logins
         self._client = client
         self._people = People(auth.tools.database)
         self._brake = brake
+        self._key_roles = key_roles
         self._attempt_cookie = f"{auth.cookie}_login"
 
     async def page(self, request: Request) -> Response:
@@ -126,8 +134,11 @@ class Login:
     async def _note(self, person: Person, tenant: str) -> None:
         if person.person_id is None and person.roles is not None:
             # The engine's task list names people only: what the roles of a key are is looked up there by name.
-            person = replace(person, issuer=KEYS, subject=person.name)
-        await self._people.note(tenant, person)
+            await self._people.note_key(tenant, person.name, person.roles)
+        elif person.person_id is None:
+            await self._key_roles.store()
+        else:
+            await self._people.note(tenant, person)
 
     def _unavailable(self, error: StoreError) -> Response:
         _log.warning("session not stored", extra={"reason": str(error)})

@@ -16,7 +16,9 @@ async def inbox(tools: PageTools, visit: PageVisit) -> Response:
     """List the open gates, the longest wait first."""
     gates = (await visit.client(tools).gates(limit=_ON_A_PAGE + COUNTED)).gates
     more = count_more(len(gates), _ON_A_PAGE)
-    return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
+    shown = gates[:_ON_A_PAGE]
+    access = await visit.access(tools, shown)
+    return visit.page(tools, "gates", here="/gates", live=GATES, gates=shown, access=access, more=more)
 
 
 async def claim(tools: PageTools, visit: PageVisit) -> Response:
@@ -27,7 +29,7 @@ async def claim(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def release(tools: PageTools, visit: PageVisit) -> Response:
-    """Release a gate, no matter who claimed it."""
+    """Release a gate; what another person claimed needs a role."""
     released = await visit.client(tools).release(_token(visit))
     tools.updates.tell(GATES)
     return see_other(f"/gates?done=released{_later(released)}")

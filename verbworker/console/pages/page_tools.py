@@ -1,13 +1,15 @@
 """What pages are built with, and the request each of them answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from verbworker.client.client import Client
+from verbworker.client.records import GateRecord
 from verbworker.console.access.session import LoginSession
 from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.rendering import Rendering
@@ -17,6 +19,7 @@ from verbworker.contract.text import LONGEST_REASON
 from verbworker.errors import InvocationInvalid
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
+from verbworker.work.gates.gate_rules import GateAccess, GateRules
 
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
@@ -42,6 +45,7 @@ class PageTools:
     settings: ConsoleSettings
     tenant: str
     catalogue: Callable[[], list[ListedVerb] | None]
+    rules: GateRules
 
     def sees_jobs_without_entry(self, session: LoginSession) -> bool:
         """Return whether a session may see jobs that belong to no entry: only the operator's own tenant may."""
@@ -80,6 +84,10 @@ class PageVisit:
     def client(self, tools: PageTools) -> Client:
         """Return the client that acts for this user."""
         return tools.client.act_for(self.session.person, tenant=self.session.tenant)
+
+    async def access(self, tools: PageTools, gates: Sequence[GateRecord]) -> dict[UUID, GateAccess]:
+        """Return what this user may do at each of these gates."""
+        return await tools.rules.access(self.session.tenant, gates, self.session.person)
 
     def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
         """Render a page for this user."""

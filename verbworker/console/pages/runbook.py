@@ -57,6 +57,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
     found, events = await handle.read(), await handle.history()
     gates = (await client.gates(entry_id=entry_id, closed=True)).gates
     carrier = await Instances(tools.database).of_entry(entry_id)
+    open_gates = [gate for gate in gates if gate.closed_at is None]
     done = [event for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.COMPENSATED)]
     return visit.page(
         tools,
@@ -67,7 +68,8 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
         timeline=[_line(event) for event in events[-_MOST_EVENTS:]],
         earlier=max(0, len(events) - _MOST_EVENTS),
         done_verbs=done,
-        open_gates=[gate for gate in gates if gate.closed_at is None],
+        open_gates=open_gates,
+        access=await visit.access(tools, open_gates),
         decided=[gate for gate in gates if gate.verdict is not None],
         messages=await tools.overview.messages(entry_id),
         carrier=carrier,

@@ -1,7 +1,7 @@
 """Human gates: what waits for a person, what people decided, and whether the engine knows."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -72,17 +72,6 @@ class HumanGate:
     def decisions(self) -> tuple[str, ...]:
         """Return the decisions it accepts; empty means any."""
         return tuple(self.detail.get("decisions", ()))
-
-    @property
-    def audience(self) -> tuple[str, ...]:
-        """Return the roles that may decide; empty means any."""
-        roles = self.detail.get("audience") or ()
-        return (roles,) if isinstance(roles, str) else tuple(roles)
-
-    @property
-    def four_eyes(self) -> bool:
-        """Return whether the person who asked for the case may not decide."""
-        return bool(self.detail.get("four_eyes"))
 
     @property
     def distinct_from(self) -> tuple[str, ...]:
@@ -241,6 +230,17 @@ class GateStore:
             return Involved("", None, decided)
         return Involved(asked["asked_by"], asked["asked_by_id"], decided)
 
+    async def find_people(self, tenant_id: str, token_ids: Sequence[UUID]) -> dict[UUID, Involved]:
+        """Return the same for several gates of a tenant, without a lock."""
+        rows = await self._database.fetch(query("gates", "involved"), tenant_id, list(token_ids))
+        found: dict[UUID, Involved] = {}
+        for row in rows:
+            earlier = () if row["gate"] is None else (value_of(EarlierDecider, row),)
+            known = found.get(row["token_id"])
+            decided = earlier if known is None else (*known.decided, *earlier)
+            found[row["token_id"]] = Involved(row["asked_by"], row["asked_by_id"], decided)
+        return found
+
     async def claim_in(
         self, connection: Connection, token_id: UUID, by: str, person_id: UUID | None = None
     ) -> datetime:
@@ -349,6 +349,12 @@ class GateStore:
                 for row in came
             ),
         )
+
+
+def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the roles that may decide at a gate, by its detail; empty means any."""
+    roles = detail.get("audience") or ()
+    return (roles,) if isinstance(roles, str) else tuple(roles)
 
 
 def _payload(content: bytes | None) -> Mapping[str, Any] | None:

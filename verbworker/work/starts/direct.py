@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from verbworker.contract.registry import Registry
-from verbworker.contract.text import describe_misfit
+from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.contract.verb import Call, Mode, OnUnknown, Verb
 from verbworker.contract.workflow import unknown_argument
 from verbworker.errors import Fenced, InvocationInvalid, PermanentBusiness, PermanentContract, StoreUnavailable
@@ -48,7 +48,7 @@ class Direct:
         unknown = [name.replace("_", "-") for name in given if name not in known]
         if unknown:
             words = unknown_argument(unknown[0], {name.replace("_", "-") for name in known})
-            raise InvocationInvalid(f"{verb.name}: {words}", {f"args.{unknown[0]}": words})
+            raise InvocationInvalid(f"{verb.name}: {words}", {f"args.{tell_name(unknown[0])}": words})
         try:
             return verb.model.model_validate_json(canonical(given))
         except ValidationError as error:
@@ -150,6 +150,6 @@ def _names(model: type[BaseModel]) -> set[str]:
 def _problems(error: ValidationError) -> dict[str, str]:
     """Return where and what the problems are, never the values."""
     return {
-        ".".join(str(part) for part in problem["loc"]) or _WHOLE: describe_misfit(dict(problem))
+        ".".join(map(tell_name, problem["loc"])) or _WHOLE: describe_misfit(dict(problem))
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
     }

@@ -13,7 +13,7 @@ from verbworker.contract.invocation import Invocation, parse
 from verbworker.contract.person import Person, as_person
 from verbworker.contract.quota import NO_QUOTAS, Quotas
 from verbworker.contract.registry import Registry
-from verbworker.contract.text import holds_controls, is_storable
+from verbworker.contract.text import holds_controls, is_storable, tell_name
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import InvocationInvalid, PermanentContract, RequestConflict
@@ -137,8 +137,10 @@ class Router:
             )
         problems = workflow.problems(asked.args)
         if problems:
-            fields = {f"args.{name}": words for name, words in problems.items()}
-            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}", fields)
+            fields = {f"args.{tell_name(name)}": words for name, words in problems.items()}
+            left = sum(name not in workflow.args and name not in problems for name in asked.args)
+            more = f"; and {left:,} more" if left else ""
+            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}{more}", fields)
         return workflow
 
     async def _start(self, workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> UUID:

@@ -1,0 +1,1 @@
+"""Long attacks by seed: `make security ARGS=--fuzz`."""
