@@ -23,7 +23,7 @@ from verbworker.errors import RequestConflict
 from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.cases.people import People
+from verbworker.stores.people.people import People
 from verbworker.work.gates.decide import GateRelay, Gates
 
 ON = ("zeebe-8.8", "zeebe-8.9")

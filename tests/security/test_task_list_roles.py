@@ -19,8 +19,8 @@ from verbworker.job.job import Job
 from verbworker.model.native_tasks import COMPLETING
 from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
-from verbworker.stores.cases.people import People
 from verbworker.stores.database import Database
+from verbworker.stores.people.people import People
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.gates.user_tasks import UserTaskJobs
 from verbworker.work.listeners.job_handler import ListenerJobs

@@ -16,8 +16,8 @@ from verbworker.job.frame import Claim
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed
 from verbworker.payload.boundary import variables_of
+from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.cases.instances import Instances
-from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.jobs import perform
 from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard

@@ -5,8 +5,8 @@ import pytest
 from tests.support.frames import Place
 from tests.support.statements import CONTROL, DISGUISES, HARMLESS
 from verbworker.errors import StoreError
+from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.database import Connection
-from verbworker.stores.guarded_connection import GuardedConnection
 
 _TRANSACTION = "SELECT pg_current_xact_id()::text"
 

@@ -18,7 +18,7 @@ from verbworker.payload.signature import KeyRing
 from verbworker.runbook.event import Kind
 from verbworker.runbook.export import check_entry
 from verbworker.stores.cases.erasure import Erasure
-from verbworker.stores.cases.record import RecordVerifier
+from verbworker.stores.cases.record_verifier import RecordVerifier
 from verbworker.stores.cases.seals import SealedBatch, Seals
 from verbworker.stores.database import Database
 from verbworker.stores.sql import query

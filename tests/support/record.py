@@ -13,7 +13,7 @@ from verbworker.runbook.event import Kind, Wait
 from verbworker.runbook.record_check import RecordCheck
 from verbworker.runbook.record_seal import RecordSeal, SealLine, make_seal
 from verbworker.stores.cases.gates import GateStore
-from verbworker.stores.cases.record import RecordVerifier
+from verbworker.stores.cases.record_verifier import RecordVerifier
 from verbworker.stores.cases.seals import Seals, seal_of
 from verbworker.stores.database import Database
 from verbworker.work.gates.gate_writes import DecisionInput, GateWrites

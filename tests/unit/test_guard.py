@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.statements import CONTROL, DISGUISES, HARMLESS, NOTHING
 from verbworker.errors import PermanentContract, StoreUnavailable
-from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.stores.access.guarded_connection import GuardedConnection
 
 METHODS = ["fetch", "fetchrow", "fetchval", "execute", "executemany"]
 

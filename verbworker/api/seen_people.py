@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 from verbworker.api.guard import Sender
-from verbworker.stores.cases.people import People
 from verbworker.stores.database import Database
+from verbworker.stores.people.people import People
 
 _AGAIN_AFTER_S = 600.0  # as seldom as key sets are read; a change of name or roles is stored at once
 _MOST = 10_000  # senders to remember; more are stored again earlier

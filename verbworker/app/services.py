@@ -71,7 +71,6 @@ def build_services(
     control, strict = databases.control, settings.unknown_roles == "refuse"
     tenant = settings.tenant_ids[0] if settings.tenant_ids else None
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
-    dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
     delivery = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant, tracer=tracer)
     identity = InstanceIdentity(Instances(control), engine, dispatches)
@@ -103,7 +102,7 @@ def build_services(
     turns = UpkeepTurns(control, engine_id=engine.engine_id, service="search", owner=owner)
     suspensions, is_cluster = Suspensions(control, engine_id=engine.engine_id), settings.engine == "zeebe"
     services = (
-        dispatcher.service,
+        Dispatcher(dispatches, Instances(control), engine, tenant=tenant).service,
         delivery.service,
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,

@@ -10,9 +10,9 @@ from verbworker.client.resources import Resources
 from verbworker.errors import CannotRun
 from verbworker.runbook.checkpoint import Checkpoint, parse_checkpoint
 from verbworker.runbook.record_check import RecordCheck, RecordFinding
-from verbworker.stores.access.tenancy import EVERY_TENANT, serving
+from verbworker.stores.access.tenancy import EVERY_TENANT, tenant_scope
 from verbworker.stores.cases.payload_checks import PayloadFinding, PayloadReport, verify_payloads
-from verbworker.stores.cases.record import RecordVerifier
+from verbworker.stores.cases.record_verifier import RecordVerifier
 from verbworker.stores.cases.seals import Seals
 
 _LOOK = ConfigDict(frozen=True, from_attributes=True)
@@ -110,7 +110,7 @@ async def _verify_payloads(resources: Resources, tenant: str, entry_id: UUID | N
 
 async def seal_record(resources: Resources) -> Checkpoint:
     """Seal what is not sealed yet, of all tenants, and return a checkpoint of it."""
-    with serving(EVERY_TENANT):
+    with tenant_scope(EVERY_TENANT):
         return await _seal_record(resources)
 
 

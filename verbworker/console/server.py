@@ -31,9 +31,9 @@ from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores.cases.overview import Overview
-from verbworker.stores.cases.people import People
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.stores.people.people import People
 from verbworker.work.gates.gate_rules import GateRules
 
 _CONNECTIONS = 6  # one listens; pages are short, so five serve many people

@@ -326,13 +326,10 @@ class Database:
             with translate_errors():
                 connection = await self._pool.acquire(timeout=10)  # as long as opening one may take
                 await self._serve(connection)
-        except StoreError as error:
+        except BaseException as error:
             self._holders.discard(holder)
             if isinstance(error.__cause__, _CLOSED):
                 raise StoreUnavailable(*error.args) from error.__cause__
-            raise
-        except BaseException:
-            self._holders.discard(holder)
             raise
         self._wait.observe(perf_counter() - began)
         return connection, holder

@@ -3,7 +3,7 @@
 from verbworker.background.poll_loop import PollLoop
 from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.settings import Logins
-from verbworker.stores.cases.people import People
+from verbworker.stores.people.people import People
 
 _EVERY_S = 2.0  # a look at the time of a file
 

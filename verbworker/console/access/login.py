@@ -19,7 +19,7 @@ from verbworker.errors import StoreError
 from verbworker.http.oidc import IssuerError
 from verbworker.http.rate import GuessBrake
 from verbworker.stores.access.tenancy import serve_tenant
-from verbworker.stores.cases.people import People
+from verbworker.stores.people.people import People
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ def serve_tenant(tenant: str) -> None:
 
 
 @contextmanager
-def serving(tenant: str) -> Iterator[None]:
+def tenant_scope(tenant: str) -> Iterator[None]:
     """Let the connections that this task uses inside the block serve one tenant, or every one."""
     token = _request.set(tenant)
     try:

@@ -14,7 +14,7 @@ from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
 from verbworker.runbook.record_check import RecordCheck
 from verbworker.stores.cases.page_key import PageKey
-from verbworker.stores.cases.record import RecordVerifier
+from verbworker.stores.cases.record_verifier import RecordVerifier
 from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of

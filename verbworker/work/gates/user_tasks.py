@@ -31,10 +31,10 @@ from verbworker.runbook.event import ParkedToken
 from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.incidents import Incidents
 from verbworker.stores.cases.instances import Instances
-from verbworker.stores.cases.people import People
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Definition, Deployments
+from verbworker.stores.people.people import People
 from verbworker.work.gates.assignees import ENGINE_PERSON, tasks_of
 from verbworker.work.gates.gate_jobs import gate_of, gate_token
 from verbworker.work.gates.gate_writes import (

@@ -36,8 +36,8 @@ from verbworker.job.outcome import Completed, Incident, Retry
 from verbworker.payload.boundary import AdmittedJob, afresh, leave, variables_of
 from verbworker.profile.task_profile import HEADER
 from verbworker.retrying import VERB_TRANSACTION
+from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.database import Connection, Database, LazyTransaction, plan_by_key
-from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
 from verbworker.work.jobs.containment import contain_run, contain_thread

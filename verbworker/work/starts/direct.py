@@ -20,9 +20,9 @@ from verbworker.job.frame import derive_key
 from verbworker.payload.canonical import canonical
 from verbworker.retrying import COLLISION
 from verbworker.runbook.event import Kind
+from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.cases.runbook import DirectRun, Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.jobs.perform import VerbRun
 
 _log = logging.getLogger("verbworker.verb")
