@@ -13,10 +13,10 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, ParkedToken, Status, Wait
 from verbworker.stores.cases.page_key import PageKey
-from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
+from verbworker.stores.tenants.tenant_use import refuse_excess
 
 
 @dataclass(frozen=True, slots=True)
