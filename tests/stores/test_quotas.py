@@ -17,9 +17,9 @@ from verbworker.errors import QuotaExceeded
 from verbworker.runbook.event import Entry
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.cases.tenant_use import TenantUse
 from verbworker.stores.database import Database
 from verbworker.stores.messages.inbox import Inbox, Receipt
+from verbworker.stores.tenants.tenant_use import TenantUse
 from verbworker.work.starts.router import Router
 
 HOUR = timedelta(hours=1)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from verbworker.stores.turns import Turns
+from verbworker.stores.tenants.turns import Turns
 
 MOST = 4
 

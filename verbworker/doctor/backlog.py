@@ -8,8 +8,8 @@ from verbworker.doctor.check_result import CheckResult, ok, warn
 from verbworker.doctor.subject import Subject
 from verbworker.runbook.event import StallKind
 from verbworker.stores.cases.stalls import Stalls
-from verbworker.stores.cases.tenant_use import TenantUse
 from verbworker.stores.checkup import Checkup, Queue
+from verbworker.stores.tenants.tenant_use import TenantUse
 
 _A_DAY = timedelta(days=1)  # what a daily round of an operator should have found
 _A_MINUTE = timedelta(minutes=1)  # a worker handles it in seconds; a restart of one takes less

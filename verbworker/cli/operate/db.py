@@ -120,7 +120,7 @@ def quotas(dsn: Dsn = None, as_json: Json = False) -> None:
     Open cases and messages that no case has taken are counted now; starts, messages and their bytes within this minute,
     and only for tenants with such a quota.
     """
-    from verbworker.stores.cases.tenant_use import TenantUse
+    from verbworker.stores.tenants.tenant_use import TenantUse
 
     settings = config.load(dsn=dsn)
     found = run_with_resources(

@@ -9,7 +9,7 @@ from uuid import UUID
 from verbworker.model.start_variables import StartVariables
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
-from verbworker.stores.turns import Turns
+from verbworker.stores.tenants.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from verbworker.runbook.event import Entry, EntryMode, Event, Kind, OpenToken, P
 from verbworker.runbook.record_check import RecordCheck
 from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.record_verifier import RecordVerifier
-from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
+from verbworker.stores.tenants.tenant_use import refuse_excess
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from verbworker.errors import AccessDenied
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import columns, value_of
 from verbworker.stores.sql import query
-from verbworker.stores.turns import Turns
+from verbworker.stores.tenants.turns import Turns
 
 KEYS_EACH = 1 << 20
 """Number of keys per instance: its own key is a multiple of this, and the keys inside it follow."""

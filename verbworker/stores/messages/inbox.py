@@ -15,11 +15,11 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.cases.tenant_use import refuse_excess
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
-from verbworker.stores.turns import Turns
+from verbworker.stores.tenants.tenant_use import refuse_excess
+from verbworker.stores.tenants.turns import Turns
 
 SLACK = timedelta(minutes=1)
 """How much later than the engine we give up on a message: it may have been read, and we learn of that late."""

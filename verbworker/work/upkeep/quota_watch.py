@@ -3,8 +3,8 @@
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.contract.quota import Quotas
-from verbworker.stores.cases.tenant_use import TenantUse
 from verbworker.stores.database import Database
+from verbworker.stores.tenants.tenant_use import TenantUse
 
 _EVERY = 30.0  # seconds; a pass reads an index of what is open
 _SHOWN = 20  # tenants and quotas; as many series as a dashboard can show
