@@ -6,10 +6,6 @@ SELECT 1 AS alive;
 -- A hint for listeners; correctness never depends on it.
 SELECT pg_notify($1, $2);
 
--- name: serve
--- The tenant whose rows this session may see from now on, for a connection that served another one before.
-SELECT set_config('verbworker.tenant', $1, false);
-
 -- name: keyed
 -- Until the transaction ends: plans are made once and look rows up one by one, as on the pools that run only our own.
 -- No user code runs before the commit, so an idle session is frozen and must not keep its locks.

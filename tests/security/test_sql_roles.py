@@ -262,7 +262,7 @@ async def test_no_role_writes_a_row_into_another_tenant(shared: str, role: str) 
 
 TENANT_CLAUSE = re.compile(r"\b(?:[a-z_]+\.)?tenant_id = (?:(\$\d+)|[a-z_]+\.tenant_id)")
 # Run by the owner, by whoever tests an application, or by the doctor, who asks for the catalogue.
-NOT_ROWS = ("migrations", "roles", "testing", "erasure", "checkup", "durability", "database")
+NOT_ROWS = ("migrations", "roles", "testing", "erasure", "checkup", "durability", "database", "pooled_connection")
 NOW = datetime.now(UTC)
 GIVEN: dict[str, Any] = {
     "uuid": foreign.ENTRY, "text": foreign.WORD, "int8": foreign.KEY, "int4": 100, "bool": True, "bytea": b"\x01",

@@ -39,7 +39,7 @@ class PooledConnection:
         """
         if tenant != (self._tenant or pool):
             self._tenant = _UNKNOWN  # until there is an answer: without one, the next user sets it anew
-            await self.execute(query("database", "serve"), tenant)  # type: ignore[attr-defined]  # the driver's
+            await self.execute(query("pooled_connection", "serve"), tenant)  # type: ignore[attr-defined]  # the driver's
             self._tenant = None if tenant == pool else tenant
 
     def forget_tenant(self) -> None:

@@ -36,13 +36,13 @@ class RecordVerifier:
     ) -> RecordCheck:
         """Verify a tenant's record, or one entry and all seals; with a mark of a checkpoint, that its seal is there."""
         async with self._database.transaction(is_snapshot=True) as connection:
-            seen = await connection.fetchrow(query("record", "count_events"), tenant_id, entry_id)
+            seen = await connection.fetchrow(query("record_verifier", "count_events"), tenant_id, entry_id)
             assert seen is not None, "an aggregate has one row"
             findings = await _verify_entries(connection, tenant_id, entry_id)
             chain = SealChain(self._ring, against)
             async for seal, lines in _read_seals(connection, tenant_id):
                 chain.add(seal, lines)
-            stray = await connection.fetchval(query("record", "stray_lines"), tenant_id, chain.number)
+            stray = await connection.fetchval(query("record_verifier", "stray_lines"), tenant_id, chain.number)
             sealed = await self._seal_check(connection, tenant_id, entry_id, chain)
         found = (*findings, *chain.finish(stray))
         mark = None if against is None else against.number
@@ -51,8 +51,8 @@ class RecordVerifier:
     async def _seal_check(
         self, connection: Connection, tenant_id: str, entry_id: UUID | None, chain: SealChain
     ) -> SealCheck:
-        unsealed = await connection.fetch(query("record", "unsealed"), tenant_id, entry_id)
-        dropped = await connection.fetchval(query("record", "dropped"), tenant_id, entry_id)
+        unsealed = await connection.fetch(query("record_verifier", "unsealed"), tenant_id, entry_id)
+        dropped = await connection.fetchval(query("record_verifier", "dropped"), tenant_id, entry_id)
         return SealCheck(
             seals=chain.seals,
             signed=chain.signed,
@@ -67,10 +67,10 @@ class RecordVerifier:
 
 async def _verify_entries(connection: Connection, tenant_id: str, entry_id: UUID | None) -> list[RecordFinding]:
     of = tenant_id, entry_id
-    broken = await connection.fetch(query("record", "broken"), *of)
-    forged = await connection.fetch(query("record", "forged"), *of)
-    decisions = await connection.fetch(query("record", "forged_decisions"), *of)
-    unlike = await connection.fetch(query("record", "unlike_seals"), *of)
+    broken = await connection.fetch(query("record_verifier", "broken"), *of)
+    forged = await connection.fetch(query("record_verifier", "forged"), *of)
+    decisions = await connection.fetch(query("record_verifier", "forged_decisions"), *of)
+    unlike = await connection.fetch(query("record_verifier", "unlike_seals"), *of)
     return [
         *(note_chain(row["entry_id"], row["seq"]) for row in broken),
         *(note_field(row["entry_id"], row["place"], row["seq"] or None) for row in forged),
@@ -82,11 +82,11 @@ async def _verify_entries(connection: Connection, tenant_id: str, entry_id: UUID
 async def _read_seals(connection: Connection, tenant_id: str) -> AsyncIterator[tuple[RecordSeal, list[SealLine]]]:
     after = 0
     while True:
-        rows = await connection.fetch(query("record", "seals"), tenant_id, after, _SEALS)
+        rows = await connection.fetch(query("record_verifier", "seals"), tenant_id, after, _SEALS)
         if not rows:
             return
         lines: dict[int, list[SealLine]] = defaultdict(list)
-        for row in await connection.fetch(query("record", "seal_lines"), tenant_id, after, rows[-1]["number"]):
+        for row in await connection.fetch(query("record_verifier", "seal_lines"), tenant_id, after, rows[-1]["number"]):
             lines[row["number"]].append(SealLine(row["entry_id"], row["seq"], row["hash"], row["dropped"]))
         for row in rows:
             yield seal_of(row), lines[row["number"]]
