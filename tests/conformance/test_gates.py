@@ -101,7 +101,7 @@ async def test_a_person_decides_and_the_next_verb_hears_it(rig: Rig, setup: Gate
         Kind.RESUMED,
         Kind.STEP_COMPLETED,
     ]
-    assert (await setup.starts.runbook.verify(TENANT, gate.entry_id)).broken == {}
+    assert (await setup.starts.runbook.verify(TENANT, gate.entry_id)).findings == ()
 
 
 @pytest.mark.req("WAIT-04")
