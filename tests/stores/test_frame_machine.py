@@ -94,17 +94,17 @@ MUTANTS = {
     "a frame is closed under any epoch": ("frames.close", "AND epoch = $3", "AND $3::bigint IS NOT NULL"),
     "a closed frame is claimed and stays acknowledged": ("push", "acked_at = NULL,", ""),
     "a closed frame runs though it must not": ("push", "frame.acked_at IS NULL\n", "true\n"),
-    "the archive takes what nobody acknowledged": (
-        "archive",
-        "WHERE frame.acked_at < clock_timestamp() - $1::interval",
-        "WHERE $1::interval IS NOT NULL",
-    ),
 }
 
 
 FUNCTION_MUTANTS = {
     "one verdict ignores the fence": ("hold_claim", "AND frame.owner = boot AND frame.epoch = claim", ""),
     "one verdict ignores the head": ("hold_claim", "AND head.hash = base", ""),
+    "the archive takes what nobody acknowledged": (
+        "archive_frames",
+        "WHERE frame.acked_at < clock_timestamp() - after",
+        "WHERE after IS NOT NULL",
+    ),
 }
 
 
