@@ -37,6 +37,7 @@ BEGIN
 
   -- One line per table: whose its rows are, what workers may do, what consoles and ingresses may do. All may read, except
   -- the sessions of the console. Nobody else has DELETE, and UPDATE is of columns: what people read is in none of them.
+  -- The `tenant_id` of a frame, and of the embedded engine's tables, is the engine's word and none of our tenants.
   -- Rows are those of their `tenant_id`, or of the row that they belong to; `all`: they belong to no tenant.
   FOR rule IN
     SELECT * FROM (VALUES
@@ -53,7 +54,7 @@ BEGIN
       ('verbworker.payload_version', 'instance',
        'INSERT',
        'INSERT'),
-      ('verbworker.job_frame', 'tenant_id',
+      ('verbworker.job_frame', 'instance',
        'INSERT, UPDATE (reported_at, state, epoch, owner, lease_until, activated_ms, claimed_from, deliveries, runs, '
        'infra_runs, retries_left, first_run_at, mode, on_unknown, max_runs, idempotency_window, process_id, '
        'process_version, element_id, input_hash, next_retry_at, acked_at, ack_result, outcome, output, output_hash, '
@@ -61,7 +62,7 @@ BEGIN
        'generation, idempotency_key, keyed_at, repeats)',
        'UPDATE (state, next_retry_at, retries_left, runs, infra_runs, generation, idempotency_key, first_run_at, '
        'keyed_at, acked_at, ack_result)'),
-      ('verbworker.job_frame_archive', 'tenant_id',
+      ('verbworker.job_frame_archive', 'instance',
        '',
        ''),
       ('verbworker.frame_event', 'frame',
@@ -154,22 +155,22 @@ BEGIN
       ('verbworker_engine.message_start', 'all',
        'INSERT, DELETE, UPDATE (message_name, definition_key)',
        ''),
-      ('verbworker_engine.instance', 'tenant_id',
+      ('verbworker_engine.instance', 'engine',
        'INSERT, DELETE, UPDATE (revision, state, variables)',
        'INSERT, DELETE, UPDATE (revision, state, variables)'),
-      ('verbworker_engine.ended_instance', 'tenant_id',
+      ('verbworker_engine.ended_instance', 'engine',
        'INSERT, DELETE, UPDATE (variables)',
        'INSERT'),
-      ('verbworker_engine.job', 'tenant_id',
+      ('verbworker_engine.job', 'engine',
        'INSERT, DELETE, UPDATE (is_held, retries, worker, due_at, activated_ms)',
        'INSERT, DELETE, UPDATE (is_held, retries, worker, due_at, activated_ms)'),
       ('verbworker_engine.timer', 'engine',
        'INSERT, DELETE, UPDATE (due_at)',
        'INSERT, DELETE, UPDATE (due_at)'),
-      ('verbworker_engine.subscription', 'tenant_id',
+      ('verbworker_engine.subscription', 'engine',
        'INSERT, DELETE',
        'INSERT, DELETE'),
-      ('verbworker_engine.message', 'tenant_id',
+      ('verbworker_engine.message', 'all',
        'INSERT, DELETE, UPDATE (message_key, variables, expires_at, taken_by)',
        'INSERT, UPDATE (message_key, variables, expires_at, taken_by)'),
       ('verbworker_engine.incident', 'engine',
@@ -204,7 +205,8 @@ BEGIN
         ' AND owner.job_key = %1$s.job_key) OR EXISTS (SELECT 1 FROM verbworker.job_frame_archive AS owner'
         ' WHERE owner.engine_id = %1$s.engine_id AND owner.job_key = %1$s.job_key)', known)
       WHEN 'engine' THEN format(
-        'EXISTS (SELECT 1 FROM verbworker_engine.instance AS owner WHERE owner.instance_key = %s.instance_key)', known)
+        'EXISTS (SELECT 1 FROM verbworker.workflow_instance AS owner WHERE owner.instance_key = %s.instance_key'
+        ' AND owner.engine_id = (SELECT one.engine_id FROM verbworker_engine.identity AS one))', known)
     END;
     -- Locks the table against everything, so only where it changes something.
     IF NOT (SELECT relrowsecurity FROM pg_class WHERE oid = known) THEN

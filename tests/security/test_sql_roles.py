@@ -262,6 +262,8 @@ async def test_no_role_writes_a_row_into_another_tenant(shared: str, role: str) 
 
 TENANT_CLAUSE = re.compile(r"\b(?:[a-z_]+\.)?tenant_id = (?:(\$\d+)|[a-z_]+\.tenant_id)")
 # Run by the owner, by whoever tests an application, or by the doctor, who asks for the catalogue.
+# Messages that the embedded engine buffers: their tenant is the engine's. They hold keys and no payload.
+BUFFERED = ("subscriptions.", "tokens.start_by")
 NOT_ROWS = ("migrations", "roles", "testing", "erasure", "checkup", "durability", "database", "pooled_connection")
 NOW = datetime.now(UTC)
 GIVEN: dict[str, Any] = {
@@ -308,6 +310,7 @@ def queries() -> list[tuple[str, str]]:
         for store in sql.stores()
         if store not in NOT_ROWS
         for name, statement in sql.queries(store).items()
+        if not f"{store}.{name}".startswith(BUFFERED)
     ]
 
 

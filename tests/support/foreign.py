@@ -81,6 +81,7 @@ INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since
 VALUES ('{ENTRY}', 'job', '', '{TENANT}', '{ENGINE}', clock_timestamp() - interval '1 hour', 1, '{WORD}', '{WORD}');
 INSERT INTO verbworker.step_visit (engine_id, process_instance_key, element_id, element_instance_key, visit)
 VALUES ('{ENGINE}', {KEY}, '{WORD}', {KEY}, 1);
+INSERT INTO verbworker_engine.identity (engine_id) VALUES ('{ENGINE}') ON CONFLICT DO NOTHING;
 INSERT INTO verbworker_engine.instance (
   instance_key, definition_key, process_id, tenant_id, start_key, variables, state, created_at
 ) VALUES (
@@ -89,7 +90,7 @@ INSERT INTO verbworker_engine.instance (
 INSERT INTO verbworker_engine.ended_instance (
   instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
 ) VALUES (
-  {KEY} + 1, {KEY}, '{TENANT}', 'completed', convert_to('{WORD}', 'UTF8'), clock_timestamp(), clock_timestamp());
+  {KEY}, {KEY}, '{TENANT}', 'completed', convert_to('{WORD}', 'UTF8'), clock_timestamp(), clock_timestamp());
 INSERT INTO verbworker_engine.job (
   job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at
 ) VALUES ({KEY}, {KEY}, '{TENANT}', '{WORD}', '{WORD}', {KEY}, 1, '{WORD}', clock_timestamp());

@@ -15,7 +15,8 @@ DECLARE
 BEGIN
   FOREACH role IN ARRAY ARRAY['worker', 'console', 'ingress', 'reader'] LOOP
     IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'vw_test_' || role) THEN
-      EXECUTE format('CREATE ROLE %I LOGIN PASSWORD %L IN ROLE %I', 'vw_test_' || role, 'a-login-of-the-tests',
+      EXECUTE format(
+        'CREATE ROLE %I LOGIN PASSWORD %L IN ROLE %I', 'vw_test_' || role, 'a-login-of-the-tests',
         'verbworker_' || role);
     END IF;
   END LOOP;
