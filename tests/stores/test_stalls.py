@@ -53,9 +53,9 @@ WITH token AS (
   RETURNING token_id, tenant_id, entry_id, instance_uid
 )
 INSERT INTO verbworker.gate_decision (
-  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, acked_at, answer
+  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, decided_at, acked_at, answer
 )
-SELECT token_id, tenant_id, entry_id, instance_uid, 'review', 'yes', '', 'ada', {}, {} FROM token
+SELECT token_id, tenant_id, entry_id, instance_uid, 'review', 'yes', '', 'ada', {}, {}, {} FROM token
 """
 MESSAGE = """
 INSERT INTO verbworker.inbox_message (
@@ -76,8 +76,8 @@ UNDER_WAY = {
     "a cancel": ENTRY.format("cancel_requested_at = clock_timestamp()"),
     "a performer": ENTRY.format("lease_until = clock_timestamp() + interval '1 minute'"),
     "a performer until just now": ENTRY.format("lease_until = clock_timestamp() - interval '1 minute'"),
-    "a decision the engine has not heard": DECISION.format(NULL, NULL),
-    "a decision the engine has just heard": DECISION.format(NOW, "'completed'"),
+    "a decision the engine has not heard": DECISION.format(NOW, NULL, NULL),
+    "a decision the engine has just heard": DECISION.format(NOW, NOW, "'completed'"),
     "a message that was just published": MESSAGE.format(NOW),
     "a start that was not answered": "UPDATE verbworker.dispatch SET done_at = NULL WHERE instance_uid = $1",
     "news": ENTRY.format("updated_at = clock_timestamp()"),
@@ -86,7 +86,7 @@ UNDER_WAY = {
 STILL = {
     "nothing": "SELECT 1 FROM verbworker.workflow_instance WHERE instance_uid = $1",
     "a verdict the engine heard long ago": frame("completed", outcome="'bpmn_error'", acked=BEFORE),
-    "a decision the engine heard long ago": DECISION.format(BEFORE, "'completed'"),
+    "a decision the engine heard long ago": DECISION.format(NOW, BEFORE, "'completed'"),
     "a frame of a duplicate": frame("incident", instance=1),
     "a message that was published long ago": MESSAGE.format(BEFORE),
 }
@@ -148,8 +148,7 @@ STUCK = {
     "kyc.check is held for a person: no reason (job 1)": [frame("incident"), LATE],
     "the engine has not taken the result of kyc.check": [frame("completed", outcome="'bpmn_error'"), LATE],
     "the engine has not taken the decision at review": [
-        DECISION.format(NULL, NULL),
-        "UPDATE verbworker.gate_decision SET decided_at = now() - interval '2 hours' WHERE instance_uid = $1",
+        DECISION.format("now() - interval '2 hours'", NULL, NULL),
     ],
     "the engine has not taken the cancel request": [
         ENTRY.format("cancel_requested_at = clock_timestamp() - interval '2 hours'")

@@ -79,6 +79,12 @@ INSERT INTO verbworker.compensation_record (
 ) VALUES ('{TENANT}', '{ENTRY}', '{INSTANCE}', 1, '{WORD}', '{WORD}', '{WORD}', {KEY}, {KEY});
 INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
 VALUES ('{ENTRY}', 'job', '', '{TENANT}', '{ENGINE}', clock_timestamp() - interval '1 hour', 1, '{WORD}', '{WORD}');
+INSERT INTO verbworker.tenant_use (tenant_id, kind, minute, backend, requests, bytes)
+VALUES ('{TENANT}', 'starts', date_trunc('minute', clock_timestamp()), 1, 1, 1);
+INSERT INTO verbworker.runbook_seal (tenant_id, number, at, lines, lines_hash, previous, hash)
+VALUES ('{TENANT}', 1, clock_timestamp(), 1, '\\x01', '', '\\x01');
+INSERT INTO verbworker.runbook_seal_line (tenant_id, number, entry_id, seq, hash, dropped)
+VALUES ('{TENANT}', 1, '{ENTRY}', 1, '\\x01', false);
 INSERT INTO verbworker.step_visit (engine_id, process_instance_key, element_id, element_instance_key, visit)
 VALUES ('{ENGINE}', {KEY}, '{WORD}', {KEY}, 1);
 INSERT INTO verbworker_engine.identity (engine_id) VALUES ('{ENGINE}') ON CONFLICT DO NOTHING;
