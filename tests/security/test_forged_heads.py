@@ -12,6 +12,7 @@ from tests.support import case_models as models
 from tests.support.case_setup import COMPLETE, Case, CaseSetup, case_setup
 from tests.support.engines import Gateway
 from tests.support.flags import flag_contract
+from tests.support.hands import transaction_by_hand
 from verblint.contracts.contract import Argument, Flag, FlagType
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Result
@@ -92,7 +93,7 @@ class Head:
     async def write(self, *, past_triggers: bool, **changes: Any) -> None:
         """Change columns."""
         places = ", ".join(f"{name} = ${number}" for number, name in enumerate(changes, 2))
-        async with self.setup.database.transaction() as connection:
+        async with transaction_by_hand(self.setup.database) as connection:
             if past_triggers:
                 await connection.execute("SET LOCAL session_replication_role = replica")
             await connection.execute(
@@ -248,7 +249,7 @@ SIGNED: dict[str, tuple[Forge, str]] = {
 async def test_a_signed_head_is_proven_by_its_key_alone(setup: CaseSetup, how: Forge, code: str) -> None:
     entry_id, head, job, first = await forked(setup)
     changes = await how(setup, first, await head.read())
-    async with setup.database.transaction() as connection:
+    async with transaction_by_hand(setup.database) as connection:
         await know(connection, head.uid, changes["hash"], changes["version"])
     await head.write(past_triggers=True, **changes)
     forged = await head.read()
@@ -266,7 +267,7 @@ async def test_an_older_signed_envelope_under_a_newer_version_is_told_apart(setu
     await setup.deliver(first)
     now = await head.read()
     # The attacker has the engine and the database: the first envelope, which we did sign, is to be the newest.
-    async with setup.database.transaction() as connection:
+    async with transaction_by_hand(setup.database) as connection:
         await connection.execute("DELETE FROM verbworker.payload_version WHERE hash = $1", now["hash"])
         await know(connection, head.uid, sha256(str(first.variables[PAYLOAD]).encode()).digest(), now["version"])
     content = str(first.variables[PAYLOAD]).encode()

@@ -22,6 +22,7 @@ from tests.support import case_models as models
 from tests.support.case_setup import COMPLETE, CaseSetup, case_setup
 from tests.support.command import verbworker
 from tests.support.engines import Gateway
+from tests.support.hands import transaction_by_hand
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.cases.payload_checks import PayloadReport, verify_payloads
 
@@ -121,7 +122,7 @@ CHANGES = {
 @pytest.mark.parametrize(("change", "place"), CHANGES.values(), ids=CHANGES)
 async def test_whatever_else_was_changed_is_found(setup: CaseSetup, change: str, place: str) -> None:
     await ended(setup)
-    async with setup.database.transaction() as connection:
+    async with transaction_by_hand(setup.database) as connection:
         await connection.execute("SET LOCAL session_replication_role = replica")
         await connection.execute(change)
 

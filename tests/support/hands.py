@@ -4,6 +4,8 @@ A test puts rows where no role may put them, and looks at those that a tenant ma
 `sql/queries`; any other statement that is given to a `Database` of this process is a test's.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
@@ -16,6 +18,14 @@ from verbworker.stores.database import Database, translate_errors
 @cache
 def _shipped() -> frozenset[str]:
     return frozenset(text for store in sql.stores() for text in sql.queries(store).values())
+
+
+@asynccontextmanager
+async def transaction_by_hand(database: Database) -> AsyncIterator[Any]:
+    """Open a transaction of the owner in the database of a pool, for what no role may do."""
+    async with plain(as_owner(database._dsn)) as connection, connection.transaction():
+        with translate_errors():
+            yield connection
 
 
 def install() -> None:
