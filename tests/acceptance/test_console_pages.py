@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
@@ -108,8 +109,9 @@ def test_of_a_payload_only_fields_that_somebody_allowed_are_shown(tmp_path: Path
     gate = parked(dsn)
     envelope = {"schema": "kyc.open-case/v1", "data": {"entity": "Allianz", "secret": "P-1234567"}}
     content = json.dumps(envelope).encode()
-    move = "UPDATE verbworker.payload_head SET content = $1, hash = sha256($1)"
-    run_apart(execute(dsn, move, content))
+    seal = "sha256:" + sha256(content).hexdigest()
+    move = "UPDATE verbworker.payload_head SET content = $1, hash = sha256($1), version = version + 1, seal = $2"
+    run_apart(execute(dsn, move, content, seal))
     path = f"/entries/{gate.entry_id}"
     with site(tmp_path, dsn) as closed:
         nothing = closed.visitor("ann").get(path).text

@@ -2,15 +2,11 @@
 
 import re
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.support.apart import run_apart
 from tests.support.cli_walk import commands_in, misuse, shell_blocks
-from tests.support.databases import execute, value
 from verbworker.app.settings import FOREVER, Settings
-from verbworker.stores.checkup import FUNCTIONS
 from verbworker.work.upkeep.retention import SHORTEST
 
 ROOT = Path(__file__).parents[2]
@@ -65,19 +61,3 @@ def test_every_link_leads_somewhere() -> None:
     assert [link for link in links if link.startswith("#") and link[1:] not in anchors] == []
     assert [link for link in links if not link.startswith("#") and not (PAGE.parent / link).exists()] == []
     assert [path for path in re.findall(r"^\| `([^`]+)`", TEXT, re.MULTILINE) if "/" in path] != []
-
-
-def test_the_statement_that_lets_a_role_tidy_up_runs(dsn: str) -> None:
-    (statement,) = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
-    role = f"worker_{uuid4().hex[:8]}"
-    may = (
-        "SELECT bool_and(has_function_privilege($1, 'verbworker.' || name, 'EXECUTE')) FROM unnest($2::text[]) AS name"
-    )
-    run_apart(execute(dsn, f"CREATE ROLE {role}"))
-    try:
-        before = run_apart(value(dsn, may, role, FUNCTIONS["verbworker"]))
-        run_apart(execute(dsn, statement.replace("WORKER", role)))
-
-        assert (before, run_apart(value(dsn, may, role, FUNCTIONS["verbworker"]))) == (False, True)
-    finally:
-        run_apart(execute(dsn, f"DROP OWNED BY {role}; DROP ROLE {role}"))

@@ -18,6 +18,7 @@ from verblint.contracts.contract import Argument, Flag, FlagType
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.overview import Overview
@@ -213,7 +214,8 @@ async def test_a_person_sets_the_flag_and_the_case_goes_on(setup: CaseSetup, agr
     wanted = Resolution("ada", "it was changed in Operate", flags={"orch_never": agreed})
 
     answer = await Resolutions(setup.database, setup.engine, owner=uuid4()).resolve(trouble, wanted)
-    if "its incident is not known" in answer.sentence:  # a broker without a search: an operator resolves it in Operate
+    if isinstance(setup.engine, ZeebeEngine):  # a broker without a search: an operator resolves it in Operate
+        assert "resolve its incident in the engine" in answer.sentence
         assert trouble.job_key is not None
         await resolve_incident(setup.engine, trouble.job_key)
     await setup.serve("second", COMPLETE)

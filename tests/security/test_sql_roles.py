@@ -201,6 +201,13 @@ async def test_a_worker_does_not_change_how_an_entry_ended(dsn: str, what: str) 
 LINE = re.compile(r"^\s+\('(?P<table>verbworker(?:_engine)?\.[a-z_]+)', '(?P<rows>[a-z_]+)',$", re.MULTILINE)
 DECIDED = dict(LINE.findall(sql.roles()))
 OF_TENANTS = sorted(table for table, rows in DECIDED.items() if rows != "all")
+# Whoever sends the embedded engine something moves tokens of many cases at once, and sees its tables whole.
+OF_ENGINE = [table for table in OF_TENANTS if DECIDED[table] == "engine"]
+
+
+def moved_by(role: str) -> list[str]:
+    """The tables that a role sees whole, because it moves tokens."""
+    return [] if role == "reader" else OF_ENGINE
 
 
 async def count(connection: Any, relation: str) -> int:
@@ -217,7 +224,7 @@ async def test_every_table_of_tenants_has_a_row_of_the_other_tenant(shared: str)
 @pytest.mark.parametrize("tenant", ["default", None, "", "%", "globex ", "GLOBEX"])
 async def test_no_role_sees_a_row_of_another_tenant(shared: str, role: str, tenant: str | None) -> None:
     async with session(shared, role, tenant) as attacker:
-        seen = {table: await count(attacker, table) for table in OF_TENANTS}
+        seen = {table: await count(attacker, table) for table in OF_TENANTS if table not in moved_by(role)}
         views = await attacker.fetch(
             "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v' AND relname LIKE $1"
             " AND relnamespace = 'verbworker'::regnamespace",
@@ -239,7 +246,7 @@ async def test_only_a_worker_sees_all_tenants(shared: str, role: str) -> None:
     async with session(shared, role, "*") as asking:
         seen = [table for table in OF_TENANTS if await count(asking, table)]
 
-    assert seen == (OF_TENANTS if role == "worker" else [])
+    assert seen == (OF_TENANTS if role == "worker" else moved_by(role))
 
 
 @pytest.mark.parametrize("role", ["worker", "console", "ingress"])
@@ -262,8 +269,6 @@ async def test_no_role_writes_a_row_into_another_tenant(shared: str, role: str) 
 
 TENANT_CLAUSE = re.compile(r"\b(?:[a-z_]+\.)?tenant_id = (?:(\$\d+)|[a-z_]+\.tenant_id)")
 # Run by the owner, by whoever tests an application, or by the doctor, who asks for the catalogue.
-# Messages that the embedded engine buffers: their tenant is the engine's. They hold keys and no payload.
-BUFFERED = ("subscriptions.", "tokens.start_by")
 NOT_ROWS = ("migrations", "roles", "testing", "erasure", "checkup", "durability", "database", "pooled_connection")
 NOW = datetime.now(UTC)
 GIVEN: dict[str, Any] = {
@@ -310,7 +315,7 @@ def queries() -> list[tuple[str, str]]:
         for store in sql.stores()
         if store not in NOT_ROWS
         for name, statement in sql.queries(store).items()
-        if not f"{store}.{name}".startswith(BUFFERED)
+        if "verbworker_engine." not in statement  # its tables are seen whole by whoever moves tokens
     ]
 
 

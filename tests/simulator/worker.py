@@ -48,7 +48,7 @@ STALL_GRACE = timedelta(seconds=20)
 # Looking for work that is not there is most of what a schedule costs.
 _EVERY = 6.0
 
-LEFT_OUT = frozenset({"tick", "reaper", "retention", "seal", "search", "suspensions"})
+LEFT_OUT = frozenset({"tick", "quotas", "reaper", "retention", "seal", "search", "suspensions"})
 """Services that a schedule of minutes has no need of; those of undoing are left out with it.
 
 Nor is there a search in the simulated engine, and none of its instances is suspended.
