@@ -50,7 +50,7 @@ BEGIN
        'INSERT, UPDATE (status, ended_at)'),
       ('verbworker.payload_head', 'instance',
        'INSERT, UPDATE (version, hash, content, seal, flags, unversioned_until)',
-       'INSERT'),
+       'INSERT, UPDATE (flags)'),
       ('verbworker.payload_version', 'instance',
        'INSERT',
        'INSERT'),
@@ -128,7 +128,7 @@ BEGIN
        'INSERT, UPDATE (seen_at, ended_at)'),
       ('verbworker.plain_incident', 'all',
        'INSERT, UPDATE (resolved_by, resolved_because, missed_at, closed_at)',
-       'UPDATE (resolved_by, resolved_because, missed_at, closed_at)'),
+       'INSERT, UPDATE (resolved_by, resolved_because, missed_at, closed_at)'),
       ('verbworker.process_deployment', 'all',
        'INSERT, UPDATE (process_id, version, verb, resource, woven, waits, steps, deployed_by, terms_digest, '
        'catches, is_assumed, authored_sha256, woven_sha256)',

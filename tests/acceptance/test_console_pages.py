@@ -112,6 +112,8 @@ def test_of_a_payload_only_fields_that_somebody_allowed_are_shown(tmp_path: Path
     seal = "sha256:" + sha256(content).hexdigest()
     move = "UPDATE verbworker.payload_head SET content = $1, hash = sha256($1), version = version + 1, seal = $2"
     run_apart(execute(dsn, move, content, seal))
+    known = "INSERT INTO verbworker.payload_version SELECT instance_uid, hash, version FROM verbworker.payload_head"
+    run_apart(execute(dsn, known))
     path = f"/entries/{gate.entry_id}"
     with site(tmp_path, dsn) as closed:
         nothing = closed.visitor("ann").get(path).text

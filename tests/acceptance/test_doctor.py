@@ -58,7 +58,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
             "dead letters",
         ),
         *("stalled", "overdue backoffs", "overdue timers", "stalled messages"),
-        *("retention", "seals"),
+        *("quotas", "retention", "seals"),
     ]
 
 

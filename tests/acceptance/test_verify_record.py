@@ -51,6 +51,7 @@ def test_a_record_is_sealed_verified_and_proven_by_a_checkpoint(place: Path, dsn
     assert after.out == (
         "1 events of 1 entries: 0 findings\n1 seals, 1 signed: 1 by a key that is set\n"
         "everything up to seal 1 of the checkpoint is as it was\n"
+        "1 payloads of record\n"
     )
     assert "1 seals, 1 signed: not verified, because no key is set" in bare.out
 

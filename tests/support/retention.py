@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
+from tests.support.hands import transaction_by_hand
 from verbworker.app.settings import Settings
 from verbworker.runbook.event import Kind
 from verbworker.stores.database import Database
@@ -89,7 +90,7 @@ class Past:
     async def end(self, stored: StoredEntry, ago: timedelta) -> None:
         """Have a case end, so long ago."""
         await self._append(stored, Kind.RESULT, {"result": "ok"})
-        async with self.database.transaction() as connection:
+        async with transaction_by_hand(self.database) as connection:
             for statement in AGE:
                 await connection.execute(statement, *((stored.entry_id, ago) if "$2" in statement else ()))
 
