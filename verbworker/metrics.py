@@ -1,6 +1,48 @@
 """Every metric by name, with its labels. A label never holds a job key."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from typing import Any
+
+import prometheus_client
+from prometheus_client import CollectorRegistry
+
+
+class _KeptChildren:
+    """A metric that finds its children by one look-up: the library locks, copies and compares the labels each time.
+
+    To be mixed into a class of the library, which has what `super` names here.
+    """
+
+    _kept: dict[tuple[Any, ...], Any] | None = None
+
+    def labels(self, *labelvalues: Any, **labelkwargs: Any) -> Any:
+        """Return the child with these labels."""
+        kept = self._kept
+        if kept is None:
+            kept = self._kept = {}
+        child = kept.get(labelvalues)
+        if child is None or labelkwargs:
+            child = super().labels(*labelvalues, **labelkwargs)  # type: ignore[misc]  # the library's
+            if not labelkwargs:
+                kept[labelvalues] = child
+        return child
+
+    def clear(self) -> None:
+        """Remove all children."""
+        self._kept = None
+        super().clear()  # type: ignore[misc]  # the library's
+
+
+class Counter(_KeptChildren, prometheus_client.Counter):
+    """A number that only rises."""
+
+
+class Gauge(_KeptChildren, prometheus_client.Gauge):
+    """A number that rises and falls."""
+
+
+class Histogram(_KeptChildren, prometheus_client.Histogram):
+    """How often values fell into each bucket."""
+
 
 REGISTRY = CollectorRegistry()
 # Seconds, from the time of one statement to the longest start-to-close time that is common.

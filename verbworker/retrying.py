@@ -104,7 +104,7 @@ class Retries:
         `within` that many seconds of the loop's clock a failure leads to another try.
         """
         clock = asyncio.get_running_loop().time
-        give_up = clock() + within
+        give_up = within if within == inf else clock() + within
         try:
             return await work()  # nearly always: such work needs no retry object
         except Exception as error:

@@ -41,23 +41,21 @@ class JobVariables:
     instance_uid: UUID | None
     entry_id: UUID | None
     tenant_id: object
+    hash: bytes  # the SHA-256 of exactly these bytes
 
     @classmethod
     def of(cls, job: Job) -> "JobVariables":
         """Read the reserved variables; `enter` rejects those that are missing or malformed."""
         text = job.variables.get(PAYLOAD)
+        content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
         return cls(
-            content=text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"",
+            content=content,
+            hash=sha256(content).digest(),
             seal=job.variables.get(PAYLOAD_HASH),
             instance_uid=_uuid(job.variables.get(INSTANCE_UID)),
             entry_id=_uuid(job.variables.get(ENTRY_ID)),
             tenant_id=job.variables.get(TENANT_ID),
         )
-
-    @property
-    def hash(self) -> bytes:
-        """Return the SHA-256 of the exact bytes."""
-        return sha256(self.content).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +229,7 @@ def leave(entered: AdmittedJob, answer: object, *, head: Head | None = None) -> 
         mapped = entered.task_profile.mapping.state_after(entered.payload.data, _dump(result.case))
         changed = changes(entered.payload.data, mapped)
     enforce_writes(changed, verb.writes, verb.name)
-    data = apply(entered.payload.data, changed)
+    data = apply(entered.payload.data, changed) if changed else entered.payload.data
     onto, version = entered.payload, entered.base_version
     if head is not None:
         content, version = head.check(entered.seal, tenant=tenant, instance_uid=uid), head.version

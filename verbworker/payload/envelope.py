@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from verblint.contracts.contract import DEFAULT_BUDGET, MAX_BUDGET
@@ -19,6 +20,7 @@ SCHEMA = re.compile(PAYLOAD_SCHEMA)
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 _TEXT = re.compile(r"[^\x00-\x1f]{1,200}")
+_LONGEST_KEPT = 200  # characters of a field whose check is remembered
 _FIELDS = frozenset({"created_at", "data", "last_modified_by", "schema", "schema_hash", "sub_verb_trail"})
 _STEP_FIELDS = frozenset({"at", "outcome", "verb"})
 # Raw quotes cannot occur inside a JSON string, so these find the envelope's own fields and nothing in `data`.
@@ -55,12 +57,14 @@ class DomainPayload:
     def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
         """Return the payload after `verb` produced `data`; the trail keeps only the newest steps."""
         step = PayloadStep(_check_field(verb, _TEXT, "verb"), instant(at), _check_field(outcome, _TEXT, "outcome"))
-        return replace(
-            self,
+        return DomainPayload(
+            schema=self.schema,
+            created_at=self.created_at,
             last_modified_by=verb,
             data=data,
-            content=_data_bytes(data),
+            content=self.content if data is self.data else _data_bytes(data),
             sub_verb_trail=(*self.sub_verb_trail, step)[-TRAIL_LENGTH:],
+            trail_ref=self.trail_ref,
         )
 
     def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
@@ -78,8 +82,8 @@ class DomainPayload:
         if self.trail_ref is not None:
             after["trail_ref"] = self.trail_ref
         # `data` is already canonical; the other fields are placed around it in key order.
-        before = canonical({"created_at": self.created_at})
-        whole = b"".join((before[:-1], _BEFORE_DATA, self.content, b",", canonical(after)[1:]))
+        before = b'{"created_at":"%b"' % self.created_at.encode()
+        whole = b"".join((before, _BEFORE_DATA, self.content, b",", canonical(after)[1:]))
         limit = min(budget, HARD_LIMIT)
         if len(whole) > limit:
             raise too_large(len(whole), limit)
@@ -148,18 +152,33 @@ def _data_bytes(data: object) -> bytes:
 
 
 def _check_field(value: object, grammar: re.Pattern[str], name: str) -> str:
-    if not isinstance(value, str) or not grammar.fullmatch(value):
+    if not isinstance(value, str) or not (_fits if len(value) <= _LONGEST_KEPT else _match)(grammar, value):
         raise _invalid(f"the envelope's field {name!r} is malformed")
     return value
 
 
+def _match(grammar: re.Pattern[str], text: str) -> bool:
+    return grammar.fullmatch(text) is not None
+
+
+# The same names and moments come with every job of a case.
+_fits = lru_cache(maxsize=4096)(_match)
+
+
 def _checked_instant(value: object, name: str) -> str:
     text = _check_field(value, _INSTANT, name)
+    if not _is_moment(text):
+        raise _invalid(f"the envelope's field {name!r} is no moment in time")
+    return text
+
+
+@lru_cache(maxsize=4096)
+def _is_moment(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
-    except ValueError as error:
-        raise _invalid(f"the envelope's field {name!r} is no moment in time") from error
-    return text
+    except ValueError:
+        return False
+    return True
 
 
 def _checked_trail(value: object) -> tuple[PayloadStep, ...]:

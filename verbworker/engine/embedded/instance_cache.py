@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -55,7 +53,7 @@ class InstanceCache:
     def __init__(self) -> None:
         self._known: OrderedDict[int, CachedInstance] = OrderedDict()
         self._bytes = 0
-        self._turns: dict[int, tuple[asyncio.Lock, int]] = {}
+        self._turns: dict[int, asyncio.Future[None]] = {}
 
     def take(self, instance_key: int) -> CachedInstance | None:
         """Remove and return a cached instance."""
@@ -74,17 +72,36 @@ class InstanceCache:
         while len(self._known) > _MOST or self._bytes > _MOST_BYTES:
             self._bytes -= self._known.popitem(last=False)[1].size
 
-    @asynccontextmanager
-    async def turn(self, instance_key: int) -> AsyncIterator[None]:
+    def turn(self, instance_key: int) -> "InstanceTurn":
         """Serialize moves of one instance within this process: concurrent ones would only conflict."""
-        lock, waiting = self._turns.get(instance_key, (asyncio.Lock(), 0))
-        self._turns[instance_key] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._turns[instance_key]
-            if waiting == 1:
-                del self._turns[instance_key]
-            else:
-                self._turns[instance_key] = lock, waiting - 1
+        return InstanceTurn(self._turns, instance_key)
+
+
+class InstanceTurn:
+    """The turn of one command at an instance, as an asynchronous context. Turns come in the order of their requests."""
+
+    __slots__ = ("_key", "_turns", "_until")
+
+    def __init__(self, turns: dict[int, "asyncio.Future[None]"], key: int) -> None:
+        self._turns = turns
+        self._key = key
+        self._until: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def __aenter__(self) -> None:
+        before = self._turns.get(self._key)
+        self._turns[self._key] = self._until
+        if before is not None:
+            try:
+                await asyncio.shield(before)
+            except asyncio.CancelledError:
+                # Whoever waits for us waits for those before us as well.
+                before.add_done_callback(lambda _: self._end())
+                raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._turns.get(self._key) is self._until:
+            del self._turns[self._key]
+        self._until.set_result(None)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 
 from verbworker import metrics
@@ -75,14 +75,13 @@ class RunningJob:
         is_ours = self.ended in (None, StopReason.SHUTDOWN)
         return is_ours and asyncio.get_running_loop().time() < self._sure_until - margin
 
-    @contextmanager
-    def inside(self, scope: asyncio.Timeout) -> Iterator[None]:
-        """Run the verb inside `scope`; `end` expires the scope immediately."""
-        self._scope = scope
-        try:
-            yield
-        finally:
-            self._scope = None
+    def enter(self, scope: asyncio.Timeout, due: float) -> None:
+        """Note that the verb runs inside `scope`, which `end` expires immediately, and until when it may run."""
+        self._scope, self.due = scope, due
+
+    def leave(self) -> None:
+        """Note that the verb has ended."""
+        self._scope = self.due = None
 
     def end(self, reason: StopReason) -> None:
         """Stop the verb. The first reason counts."""
@@ -212,12 +211,22 @@ def first_timeout_ms(timeout_ms: int) -> int:
 
 
 class _Activation:
-    """One delivery in progress: when its timeout must be extended, and whether it is done."""
+    """One delivery in progress, as a context: when its timeout must be extended, and whether it is done."""
 
-    def __init__(self, job: Job, due_at: float) -> None:
+    __slots__ = ("_waiting", "due_at", "is_done", "job")
+
+    def __init__(self, job: Job, due_at: float, waiting: "set[_Activation]") -> None:
         self.job = job
         self.due_at = due_at
         self.is_done = False
+        self._waiting = waiting
+
+    def __enter__(self) -> None:
+        self._waiting.add(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.is_done = True
+        self._waiting.discard(self)
 
 
 class Activations:
@@ -234,17 +243,10 @@ class Activations:
         self._waiting: set[_Activation] = set()
         self.service = PollLoop("activations", self._extend_due, every=_LOOK_EVERY)
 
-    @contextmanager
-    def held(self, job: Job) -> Iterator[None]:
-        """Keep a job's activation alive while it is worked on."""
+    def held(self, job: Job) -> AbstractContextManager[None]:
+        """Return a context that keeps a job's activation alive while it is worked on."""
         after = first_timeout_ms(job.timeout_ms) / 1000 * _EXTEND_AFTER
-        activation = _Activation(job, asyncio.get_running_loop().time() + after)
-        self._waiting.add(activation)
-        try:
-            yield
-        finally:
-            activation.is_done = True
-            self._waiting.discard(activation)
+        return _Activation(job, asyncio.get_running_loop().time() + after, self._waiting)
 
     async def _extend_due(self) -> int:
         now = asyncio.get_running_loop().time()

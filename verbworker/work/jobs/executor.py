@@ -11,7 +11,8 @@ from functools import partial
 from verbworker import metrics
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
-from verbworker.contract.verb import Mode
+from verbworker.contract.task import PlainTask
+from verbworker.contract.verb import Mode, Verb
 from verbworker.engine.protocol import JobCommands
 from verbworker.errors import (
     DuplicateInstance,
@@ -60,6 +61,23 @@ _SLOW_CLAIM = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class JobKind:
+    """What the registry says of the jobs of one type in one process."""
+
+    verb: Verb | PlainTask | None
+    policy: Policy
+    is_task: bool
+
+    @classmethod
+    def of(cls, registry: Registry, job: Job) -> "JobKind":
+        """Look a job's kind up."""
+        task = registry.find_task(job.type)
+        verb = registry.find(job.type) or task
+        policy = DEFAULT_POLICY if verb is None else registry.policy_of(verb, registry.workflow_of(job.process_id))
+        return cls(verb, policy, is_task=task is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Databases:
     """Two pools: even if verbs hold all their connections, claims and heartbeats still get one."""
 
@@ -90,6 +108,7 @@ class Executor:
         has_engine_keys: bool = True,
     ) -> None:
         self._registry = registry
+        self._kinds: dict[tuple[str, str], JobKind] = {}
         self._frames = frames
         self._databases = databases
         self._identity = identity or InstanceIdentity(Instances(databases.control))
@@ -120,8 +139,7 @@ class Executor:
         with self._tracer.job(job, parent) as span:
             try:
                 reach(Point.DELIVERED)
-                task = self._registry.find_task(job.type)
-                reserved = JobVariables.of(job) if task is None else plain_variables(job)
+                reserved = plain_variables(job) if self._kind(job).is_task else JobVariables.of(job)
                 claim, profile = await self._claim(job, reserved, began)
                 if claim is None:
                     span.record_end("not claimed")
@@ -190,7 +208,7 @@ class Executor:
         return await self._frames.push(delivery) or await self._redelivery.settle(delivery, reserved), profile
 
     def _delivery(self, job: Job, reserved: JobVariables, profile: JobProfile) -> Delivery:
-        verb = self._registry.find(job.type) or self._registry.find_task(job.type)
+        verb = self._kind(job).verb
         return Delivery(
             job=job,
             instance_uid=reserved.instance_uid,
@@ -205,26 +223,29 @@ class Executor:
         )
 
     def _retries(self, job: Job, task_profile: TaskProfile) -> int:
-        task = self._registry.find_task(job.type)
+        kind = self._kind(job)
         # Nothing is woven into the model of a plain task: without a policy, its own retries count.
-        if task is not None and task.policy is None:
+        if kind.is_task and kind.verb is not None and kind.verb.policy is None:
             return max(job.retries, 1)
         return self._policy(job, task_profile).retry.maximum_attempts
 
     def _policy(self, job: Job, task_profile: TaskProfile) -> Policy:
-        verb = self._registry.find(job.type) or self._registry.find_task(job.type)
-        if task_profile.policy is not None:
-            return task_profile.policy
-        if verb is None:
-            return DEFAULT_POLICY
-        return self._registry.policy_of(verb, self._registry.workflow_of(job.process_id))
+        return task_profile.policy or self._kind(job).policy
+
+    def _kind(self, job: Job) -> JobKind:
+        """Return a job's kind. The registry of a running worker does not change, so each is looked up once."""
+        place = job.type, job.process_id
+        kind = self._kinds.get(place)
+        if kind is None:
+            kind = self._kinds[place] = JobKind.of(self._registry, job)
+        return kind
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
     async def _run(self, running: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
         job, claim, policy = running.job, running.claim, self._policy(running.job, profile.task_profile)
-        if (task := self._registry.find_task(job.type)) is not None:
+        if isinstance(task := self._kind(job).verb, PlainTask):
             return await self._plain.run(task, running, policy)
         try:
             profile.check_known()

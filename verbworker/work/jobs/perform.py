@@ -69,12 +69,15 @@ class VerbRun:
         """Do the work of a job within its time. A job that has been stopped starts nothing."""
         if running.ended is not None:
             raise _stop_error(running.ended, mode, begun=False)
-        scope = asyncio.timeout(limit.total_seconds())
-        running.due = asyncio.get_running_loop().time() + limit.total_seconds()
+        due = asyncio.get_running_loop().time() + limit.total_seconds()
+        scope = asyncio.timeout_at(due)
         try:
             async with scope:
-                with running.inside(scope):
+                running.enter(scope, due)
+                try:
                     return await work()
+                finally:
+                    running.leave()
         except TimeoutError as error:
             if running.ended is not None:
                 raise _stop_error(running.ended, mode, begun=True) from error
@@ -85,8 +88,6 @@ class VerbRun:
             if is_being_cancelled():
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
-        finally:
-            running.due = None
 
     async def _ask_and_act(self, entered: AdmittedJob, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier run may have taken effect.

@@ -41,7 +41,8 @@ def plain_variables(job: Job) -> JobVariables:
     """Return what a frame needs of a plain job: a digest of its variables, and no instance of ours."""
     # Engines keep no order of variables, and a redelivery with the same ones must have the same digest.
     content = json.dumps(job.variables, sort_keys=True, separators=(",", ":")).encode()
-    return JobVariables(content=content, seal=None, instance_uid=None, entry_id=None, tenant_id=None)
+    digest = sha256(content).digest()
+    return JobVariables(content=content, hash=digest, seal=None, instance_uid=None, entry_id=None, tenant_id=None)
 
 
 class PlainJobs:
