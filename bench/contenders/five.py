@@ -66,6 +66,7 @@ class Counted:
     """A completion in the verb's transaction that counts when it is committed."""
 
     def __init__(self, completion: Any, course: Course) -> None:
+        self.finish = completion.finish
         self.finish_in = completion.finish_in
         self.save_in = completion.save_in
         self._completion = completion

@@ -257,14 +257,6 @@ message_taken AS (
   WHERE message.message_key = ANY ($37::bigint[]) AND message.message_key = taken.message_key
 )
 
--- name: finish
--- Store one verdict together with the step of the embedded engine that completes its job.
-SELECT answer, at_ms
-FROM verbworker_engine.finish_job(
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-  $26
-);
-
 -- name: activate
 -- Hand out jobs that are due, the longest waiting first; rows that another worker is taking are passed over.
 WITH clock AS MATERIALIZED (

@@ -269,7 +269,13 @@ class Engine(JobCommands, JobTimeouts, Protocol):
 
 
 class PreparedCompletion(Protocol):
-    """The completion of a job, saved in the caller's transaction."""
+    """The completion of a job, saved together with its verdict."""
+
+    async def finish(self, verdict: Sequence[object]) -> bool:
+        """Store a verdict, as columns of its frame, and complete the job in one commit; False if nothing was written.
+
+        Then the verdict is stored and the job completed one after the other, which finds out what is wrong.
+        """
 
     async def finish_in(self, connection: Any, verdict: Sequence[object]) -> str:
         """Store a verdict, as columns of its frame, and complete the job by one statement, or write nothing.

@@ -190,11 +190,21 @@ def _checked_trail(value: object) -> tuple[PayloadStep, ...]:
 def _checked_step(value: object) -> PayloadStep:
     if not isinstance(value, dict) or value.keys() != _STEP_FIELDS:
         raise _invalid("a step of 'sub_verb_trail' must have exactly 'verb', 'at' and 'outcome'")
+    verb, at, outcome = value["verb"], value["at"], value["outcome"]
+    if type(verb) is type(at) is type(outcome) is str and len(verb) + len(at) + len(outcome) <= _LONGEST_KEPT:
+        return _kept_step(verb, at, outcome)
+    return _step(verb, at, outcome)
+
+
+def _step(verb: object, at: object, outcome: object) -> PayloadStep:
     return PayloadStep(
-        verb=_check_field(value["verb"], _TEXT, "sub_verb_trail.verb"),
-        at=_checked_instant(value["at"], "sub_verb_trail.at"),
-        outcome=_check_field(value["outcome"], _TEXT, "sub_verb_trail.outcome"),
+        verb=_check_field(verb, _TEXT, "sub_verb_trail.verb"),
+        at=_checked_instant(at, "sub_verb_trail.at"),
+        outcome=_check_field(outcome, _TEXT, "sub_verb_trail.outcome"),
     )
+
+
+_kept_step = lru_cache(maxsize=4096)(_step)  # a step comes with every later job of its case
 
 
 def _invalid(message: str) -> PermanentContract:

@@ -49,6 +49,7 @@ from verbworker.job.job import Job
 from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
+from verbworker.stores.embedded.finishes import Finishes
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
 from verbworker.stores.embedded.tokens import Change, StoredInstance, Tokens, instance_of
 
@@ -87,11 +88,15 @@ class EmbeddedEngine:
         )
         self._activation = JobActivation(self._tokens, self._definitions, self._waiters, self._memory)
         self._handoff = DirectHandoff(self._waiters, self._activation.take_back)
-        self._completions = CompletionParts(self._tokens, self._handoff, self._cache, self._save_completion)
+        self._finishes = Finishes(database)
+        self._completions = CompletionParts(
+            *(self._tokens, self._finishes, self._handoff),
+            *(self._memory.keep, self._cache, self._save_completion),
+        )
         self.timers = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
         ticking = self.timers.services if run_timers else ()
         self.services: tuple[Service, ...] = (
-            *(self._loads, self._saves),
+            *(self._loads, self._saves, self._finishes.service),
             *(*self._activation.services, *self._waiters.services, *ticking),
         )
         self._task: asyncio.Task[None] | None = None
@@ -183,7 +188,7 @@ class EmbeddedEngine:
             return Completion(self._completions, command)
         compiled = await self._definitions.find(known.kept.definition_key)
         turn = known.step(compiled.definition, command, job_key)
-        return Completion(self._completions, command, turn, compiled.version)
+        return Completion(self._completions, command, turn, compiled.version, known)
 
     async def _save_completion(self, connection: Connection, command: told.CompleteJob) -> Callable[[], None]:
         transaction = EngineTransaction(connection, self._stores)

@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from verbworker.engine.embedded.activation import DirectHandoff, PromisedJobs
+from verbworker.engine.embedded.instance_cache import CachedInstance
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import CompleteJob
 from verbworker.stores.database import Connection
+from verbworker.stores.embedded.finishes import Finishes
 from verbworker.stores.embedded.tokens import Tokens
 
 
@@ -16,7 +18,10 @@ class CompletionParts:
     """What completions need of their engine."""
 
     tokens: Tokens
+    finishes: Finishes
     handoff: DirectHandoff
+    keep: Callable[[CachedInstance], None]
+    """Caches an instance again that was not moved."""
     cache: Callable[[InstanceStep], None]
     """Caches a saved instance and wakes the waiters of its jobs."""
     save: Callable[[Connection, CompleteJob], Awaitable[Callable[[], None]]]
@@ -32,16 +37,31 @@ class Completion:
     turn: InstanceStep | None = None
     """The step, if a cached instance was enough to make it."""
     version: int = 0
+    known: CachedInstance | None = None
+    """The cached instance, while it may be as it was."""
     _promised: ExitStack = field(default_factory=ExitStack)
     _saved: Callable[[], None] | None = None
+
+    async def finish(self, verdict: Sequence[object]) -> bool:
+        """Store a verdict and complete the job by the statement of a batch, or write nothing; return whether it did."""
+        turn = self.turn
+        if turn is None or turn.change.is_rich:
+            return False
+        self.known = None
+        promises = self._promised.enter_context(self.parts.handoff.promise(turn))
+        at_ms = await self.parts.finishes.finish(verdict, turn.finish())
+        if at_ms:
+            self._saved = lambda: self._keep(turn, promises, at_ms)
+        return bool(at_ms)
 
     async def finish_in(self, connection: Connection, verdict: Sequence[object]) -> str:
         """Store a verdict and complete the job by one statement, or write nothing; return the answer."""
         turn = self.turn
         if turn is None or turn.change.is_rich:
             return "refused"
+        self.known = None
         promises = self._promised.enter_context(self.parts.handoff.promise(turn))
-        answer, at_ms = await self.parts.tokens.finish_in(connection, verdict, turn.finish())
+        answer, at_ms = await self.parts.finishes.finish_in(connection, verdict, turn.finish())
         if answer == "done":
             self._saved = lambda: self._keep(turn, promises, at_ms)
         else:
@@ -55,7 +75,7 @@ class Completion:
 
     async def save_in(self, connection: Connection) -> None:
         """Complete the job after its verdict was stored; raises as the engine's `complete` does."""
-        turn = self.turn
+        turn, self.known = self.turn, None
         if turn is not None and (await self.parts.tokens.save_in(connection, [turn.finish()]))[0]:
             self._saved = lambda: self.parts.cache(turn)
         else:
@@ -66,3 +86,5 @@ class Completion:
         with self._promised:
             if is_saved and self._saved is not None:
                 self._saved()
+        if self.known is not None:
+            self.parts.keep(self.known)

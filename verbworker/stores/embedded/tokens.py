@@ -246,21 +246,6 @@ class Tokens:
         saved = {row["instance_key"]: row["at_ms"] for row in rows}
         return [saved.get(change.kept.instance_key, 0) for change in changes]
 
-    async def finish_in(self, connection: Connection, verdict: Sequence[object], change: Change) -> tuple[str, int]:
-        """Store a verdict, as its columns, with the plain step that completes its job; return the answer and its ms."""
-        kept = change.kept
-        move = kept.instance_key, kept.revision, change.variables, change.state, change.ended
-        row = await connection.fetchrow(
-            query("tokens", "finish"),
-            *verdict,
-            *move,
-            *columns(_job_rows(change), 8),
-            change.jobs_gone,
-            change.case_tenant,
-        )
-        assert row is not None, "a function returns its row"
-        return row["answer"], row["at_ms"] or 0
-
     async def is_there(self, instance_key: int) -> bool:
         """Return whether an instance has not ended."""
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
@@ -361,13 +346,14 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
         )
         for c in changes
     ]
-    jobs = [row for change in changes for row in _job_rows(change)]
+    jobs = [row for change in changes for row in job_rows(change)]
     gone: list[object] = [key for change in changes for key in change.jobs_gone]
     case_tenants: list[object] = [change.case_tenant for change in changes for _ in change.jobs]
     return [*columns(kept, 10), *columns(jobs, 8), gone, case_tenants]
 
 
-def _job_rows(change: Change) -> list[tuple[object, ...]]:
+def job_rows(change: Change) -> list[tuple[object, ...]]:
+    """Return the columns of the jobs that a step makes."""
     return [
         (
             *(job.key, job.type, job.element_id, job.element_instance_key, job.retries, job.headers),

@@ -13,7 +13,7 @@ from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.task import PlainTask
 from verbworker.contract.verb import Mode, Verb
-from verbworker.engine.protocol import JobCommands
+from verbworker.engine.protocol import JobCommands, same_database
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
@@ -51,7 +51,8 @@ from verbworker.work.jobs.perform import Transactional, VerbRun
 from verbworker.work.jobs.plain import PlainJobs, plain_variables
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
-from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
+from verbworker.work.jobs.verdict_store import Verdicts
+from verbworker.work.jobs.verdicts import JobResults, Redelivery
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class Executor:
         # The engine gets the flags of undos after the last of them.
         self._flags = FlagGuard(registry, databases.control) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
-        self._verdicts = Verdicts(frames, self._guard)
+        self._verdicts = Verdicts(frames, self._guard, same_database(engine, databases.control))
         self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
         self._plain = PlainJobs(frames, verb_run, self._error_catchers, self._persist, judge)
         suspensions = Suspensions(databases.control, engine_id=frames.engine_id)
@@ -315,7 +316,7 @@ class Executor:
         merged: list[Completed] = []
 
         async def pop() -> bool:
-            if await self._frames.pop_completed(verdict(entered, claim, completed, entered.base_hash)):
+            if await self._verdicts.pop(entered, running, completed):
                 return True
             async with self._databases.control.transaction() as connection:
                 merged.append(await self._verdicts.merge_in(connection, entered, claim, answer))

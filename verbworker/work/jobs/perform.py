@@ -41,7 +41,7 @@ from verbworker.stores.database import Connection, Database, LazyTransaction, pl
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
 from verbworker.work.jobs.containment import contain_run, contain_thread
-from verbworker.work.jobs.verdicts import Verdicts, verdict
+from verbworker.work.jobs.verdict_store import Verdicts, verdict
 
 _log = logging.getLogger(__name__)
 _verb_log = logging.getLogger("verbworker.verb")
