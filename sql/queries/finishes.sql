@@ -25,7 +25,8 @@ claimed AS MATERIALIZED (
     FROM verbworker.job_frame AS frame
     WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
       AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
-      AND frame.instance_uid = item.instance_uid AND frame.process_instance_key = (
+      -- By no index: the one by instance would read every frame of a case.
+      AND frame.instance_uid IS NOT DISTINCT FROM item.instance_uid AND frame.process_instance_key = (
         SELECT instance.instance_key
         FROM verbworker.workflow_instance AS instance
         WHERE instance.instance_uid = item.instance_uid

@@ -142,15 +142,6 @@ async def test_a_job_that_is_gone_keeps_what_its_verb_did_and_is_acknowledged(ri
     assert await jobs(rig) == []
 
 
-async def test_an_external_verb_tells_the_engine_after_its_verdict_is_stored(rig: Rig) -> None:
-    await started(rig, DOMAIN, "send", "book")
-
-    job = await rig.work(f"{DOMAIN}.send")
-
-    assert [key for key, _ in rig.engine.completions] == [job.key]
-    assert await jobs(rig) == [f"{DOMAIN}.book"]
-
-
 @pytest.mark.req("X-41", "TOK-12")
 async def test_two_branches_in_one_commit_each_join_once(rig: Rig) -> None:
     await forked(rig, DOMAIN, "annotate", "book")

@@ -17,11 +17,14 @@ KEYS = {
     "subscription": "wait_key",
     "message": "message_key",
     "incident": "incident_key",
+    "job_frame": "job_key",
+    "payload_head": "instance_uid",
+    "workflow_instance": "instance_uid",
 }
 SETTINGS = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 
 
-@pytest.mark.parametrize("name", ["save", "save_plain", "load"])
+@pytest.mark.parametrize("name", ["tokens.save", "tokens.save_plain", "tokens.load", "finishes.finish"])
 async def test_a_step_finds_its_rows_by_their_keys_even_where_the_tables_are_empty(dsn: str, name: str) -> None:
     # A connection keeps the plan it made first, and an engine is first asked when there is nothing yet.
     scans = [scan for scan in _scans(await _planned(dsn, name)) if scan.get("Relation Name") in KEYS]
@@ -30,7 +33,7 @@ async def test_a_step_finds_its_rows_by_their_keys_even_where_the_tables_are_emp
     assert [scan for scan in scans if KEYS[scan["Relation Name"]] not in scan.get("Index Cond", "")] == []
 
 
-@pytest.mark.parametrize(("name", "walks"), [("activate", 0), ("activate_in_turn", 4)])
+@pytest.mark.parametrize(("name", "walks"), [("tokens.activate", 0), ("tokens.activate_in_turn", 4)])
 async def test_handing_out_jobs_reads_only_those_that_are_due(dsn: str, name: str, walks: int) -> None:
     scans = [scan for scan in _scans(await _planned(dsn, name)) if scan.get("Relation Name") in KEYS]
 
@@ -46,7 +49,7 @@ async def test_handing_out_jobs_reads_only_those_that_are_due(dsn: str, name: st
 
 
 async def _planned(dsn: str, name: str) -> dict[str, Any]:
-    query = sql.query("tokens", name)
+    query = sql.query(*name.split("."))
     unknown = ", ".join(["NULL"] * max(map(int, re.findall(r"\$(\d+)", query))))
     async with plain(dsn) as connection:
         for setting in SETTINGS:

@@ -83,6 +83,7 @@ class RecordingEmbedded(EmbeddedEngine):
             prepared.command,
             prepared.turn,
             prepared.version,
+            prepared.known,
             noted=lambda: self.completions.append((job_key, dict(variables))),
         )
 
