@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,12 +13,14 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_proxy import GatewayProxy
 from tests.support.proxy import Proxy
-from verbworker.engine.protocol import Ask, Engine, SameDatabase
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Engine
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.rest_client import RestClient
 from verbworker.engine.zeebe.transport import Transport
-from verbworker.errors import EngineUnavailable, VerbworkerError
+from verbworker.errors import EngineUnavailable, StoreUnavailable, VerbworkerError
 from verbworker.job.job import Job
+from verbworker.stores.embedded.tokens import Change
 
 Send = Callable[[], Awaitable[Any]]
 
@@ -201,8 +203,23 @@ def lossy(engine: Engine, losses: Losses) -> None:
 
     for name in ("start", *_JOB_CALLS, "publish", "correlate", "cancel"):
         over(name, name)
-    if isinstance(engine, SameDatabase):
+    if isinstance(engine, EmbeddedEngine):
         over("start_with", "start")
+        _lossy_finishes(engine, losses)
+
+
+def _lossy_finishes(engine: EmbeddedEngine, losses: Losses) -> None:
+    """Lose the answers to statements that complete the jobs of external verbs with their verdicts."""
+    finishes = engine._finishes
+    finish = finishes.finish
+
+    async def lossy_finish(verdict: Sequence[Any], change: Change) -> Any:
+        try:
+            return await losses.over("complete", change.guard, lambda: finish(verdict, change))
+        except EngineUnavailable as error:
+            raise StoreUnavailable(str(error)) from error
+
+    finishes.finish = lossy_finish  # type: ignore[method-assign]  # the network of this test
 
 
 def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
@@ -238,6 +255,7 @@ def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
             self._completion = completion
             self._job_key = job_key
             self.end = completion.end
+            self.finish = completion.finish
 
         async def finish_in(self, connection: Any, verdict: Any) -> str:
             answer = await self._completion.finish_in(connection, verdict)
