@@ -55,7 +55,7 @@ def renewed_key(engine_id: str, frame: "Frame", generation: int) -> str:
 
 def derive_key(*parts: object) -> str:
     """Return a key that external systems accept, the same for the same parts."""
-    digest = sha256("|".join(str(part) for part in parts).encode()).digest()
+    digest = sha256("|".join(map(str, parts)).encode()).digest()
     return "vw1-" + b32encode(digest).decode().rstrip("=").lower()
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import orjson
 
@@ -188,7 +189,10 @@ def job_of(taken: Activation, variables: Variables, ask: Ask, version: int) -> J
 
 @dataclass(frozen=True, slots=True)
 class PromisedJobs:
-    """The new jobs of one step that are promised to waiters."""
+    """The new jobs of one step that are promised to waiters. Its end, as a context, withdraws promises not kept.
+
+    If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
+    """
 
     turn: InstanceStep
     waiters: dict[int, Waiter]
@@ -207,6 +211,20 @@ class PromisedJobs:
             if not waiter.bring(job):
                 self.unread([job])
 
+    def withdraw(self) -> None:
+        """Withdraw what was not kept."""
+        for key, waiter in self.waiters.items():
+            if key not in self.kept:
+                waiter.withdraw()
+
+    def __enter__(self) -> Self:
+        """Return the promises."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Withdraw what was not kept."""
+        self.withdraw()
+
 
 class DirectHandoff:
     """Promises jobs before they are saved, so that one statement saves and activates them."""
@@ -215,25 +233,15 @@ class DirectHandoff:
         self._waiters = waiters
         self._unread = unread
 
-    @contextmanager
-    def promise(self, turn: InstanceStep) -> Iterator[PromisedJobs]:
-        """Promise the jobs that the step creates; promises not kept inside the block are withdrawn.
-
-        If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
-        """
+    def promise(self, turn: InstanceStep) -> PromisedJobs:
+        """Promise the jobs that the step creates to waiters for them."""
         change, waiters = turn.change, dict[int, Waiter]()
         for key, made in change.jobs.items():
             waiter = self._waiters.promise(made.type, turn.kept.tenant_id)
             if waiter is not None:
                 waiters[key] = waiter
                 change.jobs[key] = replace(made, worker=waiter.ask.worker, timeout_ms=waiter.ask.timeout_ms)
-        promises = PromisedJobs(turn, waiters, self._unread)
-        try:
-            yield promises
-        finally:
-            for key, waiter in waiters.items():
-                if key not in promises.kept:
-                    waiter.withdraw()
+        return PromisedJobs(turn, waiters, self._unread)
 
 
 class JobActivation:

@@ -1,8 +1,7 @@
 """The completion of a job in another transaction: a verb's effect, its verdict and the token move together."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from verbworker.engine.embedded.activation import DirectHandoff, PromisedJobs
 from verbworker.engine.embedded.instance_cache import CachedInstance
@@ -39,7 +38,7 @@ class Completion:
     version: int = 0
     known: CachedInstance | None = None
     """The cached instance, while it may be as it was."""
-    _promised: ExitStack = field(default_factory=ExitStack)
+    _promises: PromisedJobs | None = None
     _saved: Callable[[], None] | None = None
 
     async def finish(self, verdict: Sequence[object]) -> bool:
@@ -48,7 +47,7 @@ class Completion:
         if turn is None or turn.change.is_rich:
             return False
         self.known = None
-        promises = self._promised.enter_context(self.parts.handoff.promise(turn))
+        promises = self._promises = self.parts.handoff.promise(turn)
         at_ms = await self.parts.finishes.finish(verdict, turn.finish())
         if at_ms:
             self._saved = lambda: self._keep(turn, promises, at_ms)
@@ -60,12 +59,12 @@ class Completion:
         if turn is None or turn.change.is_rich:
             return "refused"
         self.known = None
-        promises = self._promised.enter_context(self.parts.handoff.promise(turn))
+        promises = self._promises = self.parts.handoff.promise(turn)
         answer, at_ms = await self.parts.finishes.finish_in(connection, verdict, turn.finish())
         if answer == "done":
             self._saved = lambda: self._keep(turn, promises, at_ms)
         else:
-            self._promised.close()
+            self._withdraw()
             self.turn = None
         return answer
 
@@ -83,8 +82,16 @@ class Completion:
 
     def end(self, *, is_saved: bool) -> None:
         """Wake waiters after the commit, or withdraw what was promised."""
-        with self._promised:
+        try:
             if is_saved and self._saved is not None:
                 self._saved()
+        finally:
+            self._withdraw()
         if self.known is not None:
             self.parts.keep(self.known)
+
+    def _withdraw(self) -> None:
+        """Withdraw the promises that were not kept."""
+        if self._promises is not None:
+            promises, self._promises = self._promises, None
+            promises.withdraw()

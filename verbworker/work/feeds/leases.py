@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
 
 from verbworker import metrics
@@ -90,6 +89,25 @@ class RunningJob:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
+class KeptLease:
+    """A claim whose lease is kept, as a context."""
+
+    __slots__ = ("_all", "_running")
+
+    def __init__(self, every: dict[int, RunningJob], running: RunningJob) -> None:
+        self._all = every
+        self._running = running
+
+    def __enter__(self) -> RunningJob:
+        self._all[self._running.job.key] = self._running
+        return self._running
+
+    def __exit__(self, *_: object) -> None:
+        key = self._running.job.key
+        if self._all.get(key) is self._running:
+            del self._all[key]
+
+
 class Leases:
     """Extends the lease of every running claim, with a single statement per beat."""
 
@@ -115,21 +133,15 @@ class Leases:
         self._extending = PollLoop(f"{prefix}engine-timeouts", self._extend, every=None)
         self.services = (renewing, self._extending)
 
-    @contextmanager
-    def keep_lease(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[RunningJob]:
-        """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
+    def keep_lease(self, claim: Claim, job: Job, claimed_at: float) -> "KeptLease":
+        """Return a context that keeps a claim alive; `claimed_at` is the loop's time before the claim was written."""
         running = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
         if (older := self._running.get(job.key)) is not None:
             # Our own lease had expired, and the engine delivered the job to us again: the newer epoch owns the frame.
             older.end(StopReason.LOST)
-        self._running[job.key] = running
         if self._ending is not None:
             running.end(self._ending)
-        try:
-            yield running
-        finally:
-            if self._running.get(job.key) is running:
-                del self._running[job.key]
+        return KeptLease(self._running, running)
 
     def end_all(self, reason: StopReason) -> None:
         """Stop every running verb, and every one that would still start."""
