@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import database, sql
+from verbworker.stores import sql
+from verbworker.stores.access import pooled_connection
 
 ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
 KEYS = {
@@ -54,7 +55,7 @@ async def test_no_function_that_plans_its_statements_anew_has_them_compiled(dsn:
 async def test_a_connection_knows_every_type_that_a_statement_passes_before_the_first_job(dsn: str) -> None:
     passed: set[str] = set()
     async with plain(dsn) as connection:
-        known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(database.ARRAYS)))
+        known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(pooled_connection.ARRAYS)))
         for store in sql.stores():
             for query in sql.queries(store).values():
                 statement = await connection.prepare(query)

@@ -14,7 +14,8 @@ import asyncpg
 from verbworker import metrics
 from verbworker.background.outages import POSTGRES, Outage
 from verbworker.errors import ContractInvalid, StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.access.pooled_connection import OwnStatementsOnly, PooledConnection
+from verbworker.stores.access.pooled_connection import OwnStatementsOnly, PooledConnection, learn_types
+from verbworker.stores.access.spare_connections import SpareConnections
 from verbworker.stores.access.tenancy import EVERY_TENANT, SETTING, local_setting, served_tenant
 from verbworker.stores.dsn import read_address
 from verbworker.stores.server_errors import reason_of, unreachable
@@ -140,16 +141,6 @@ async def _close(connection: Any) -> None:
         connection.terminate()
 
 
-# Every array type that our statements pass. asyncpg queries the catalog, for some milliseconds, when a connection first
-# meets a type; fetching all types together costs that only once per connection.
-ARRAYS = ("text", "bigint", "integer", "uuid", "bytea", "interval", "boolean", "timestamptz")
-_LEARN_TYPES = "SELECT " + ", ".join(f"${place}::{name}[]" for place, name in enumerate(ARRAYS, 1))
-
-
-async def _learn_types(connection: Any) -> None:
-    await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
-
-
 class _Connection(PooledConnection, asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
     """A connection of a pool that others use too."""
 
@@ -215,8 +206,9 @@ class Database:
         self._size = size
         self._home = tenant  # what its sessions begin with
         self._settings = settings or {}
-        self._connection_class = _OwnConnection if own else _Connection
+        self._own = own
         self._pool: Any = None
+        self._connections: Any = None
         self._wait = metrics.POOL_WAIT.labels(name)
         self._outages = outages
         self._holders: set[_Holder] = set()
@@ -233,10 +225,11 @@ class Database:
                 timeout=address.timeout,
                 command_timeout=30,  # ours take milliseconds; beyond it the server is taken for gone
                 max_inactive_connection_lifetime=60,  # proxies drop idle connections after minutes
-                connection_class=self._connection_class,
-                init=_learn_types,
+                connection_class=_OwnConnection if self._own else _Connection,
+                init=learn_types,
                 server_settings=own_name | self._settings | {SETTING: self._home},
             )
+        self._connections = SpareConnections(self._pool, _is_open, keeps=self._own)
         self.is_open = True
         return self
 
@@ -244,7 +237,9 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await asyncio.wait_for(self._pool.close(), timeout=5)  # a shutdown waits no longer
+            async with asyncio.timeout(5):  # a shutdown waits no longer
+                await self._connections.close()
+                await self._pool.close()
         except (*_UNAVAILABLE, asyncpg.PostgresError):
             self._pool.terminate()
         self.is_open = False
@@ -253,21 +248,24 @@ class Database:
     async def acquire(self) -> AsyncIterator[Connection]:
         """Acquire a connection for a few statements; each commits by itself."""
         connection, holder = await self._take()
+        is_clean = False
         try:
             with translate_errors():
                 yield connection
+            is_clean = True
             self._note_answer()
         finally:
-            await self._give_back(connection, holder)
+            await self._give_back(connection, holder, is_clean=is_clean)
 
     @asynccontextmanager
     async def transaction(self, *, is_snapshot: bool = False) -> AsyncIterator[Connection]:
         """Open a transaction that commits when the block succeeds; a snapshot reads all as of one moment.
 
         The block may be a verb, so only Postgres errors are translated there. A commit whose answer is lost raises
-        `StoreUnavailable`: the caller must check before it repeats anything.
+        `StoreUnavailable`: check before repeating anything.
         """
         connection, holder = await self._take()
+        is_clean = False
         try:
             transaction = connection.transaction(**_SNAPSHOT if is_snapshot else {})
             try:
@@ -285,9 +283,10 @@ class Database:
                 raise
             with translate_errors():
                 await transaction.commit()
+            is_clean = True
             self._note_answer()
         finally:
-            await self._give_back(connection, holder)
+            await self._give_back(connection, holder, is_clean=is_clean)
 
     @asynccontextmanager
     async def lazy_transaction(self, *, tenant: str) -> AsyncIterator["LazyTransaction"]:
@@ -296,7 +295,7 @@ class Database:
         It serves the tenant. Errors are translated as in `transaction`. User code leaves no session state behind.
         """
         connection, holder = await self._take()
-        transaction = LazyTransaction(connection, tenant)
+        transaction, is_clean = LazyTransaction(connection, tenant), False
         try:
             try:
                 with _translated_answers(connection):
@@ -305,18 +304,16 @@ class Database:
                 await transaction.roll_back()
                 raise
             await transaction.commit()
+            is_clean = not transaction.is_begun  # user code may have used it otherwise
         finally:
-            await self._give_back(connection, holder)
+            await self._give_back(connection, holder, is_clean=is_clean)
 
     def _note_answer(self) -> None:
         for outage in self._outages:
             outage.note_answer()
 
     async def _take(self) -> tuple[Any, _Holder]:
-        """Take a connection from the pool, one per task.
-
-        Tasks that each hold one and wait for a second lock each other out as soon as together they hold the whole pool.
-        """
+        """Take a connection, one per task: tasks that hold one and wait for a second can lock each other out."""
         holder = asyncio.current_task()
         if holder in self._holders:
             raise RuntimeError("this task has a connection of this pool already: pass it on instead of taking another")
@@ -324,7 +321,7 @@ class Database:
         began = perf_counter()
         try:
             with translate_errors():
-                connection = await self._pool.acquire(timeout=10)  # as long as opening one may take
+                connection = await self._connections.take()
                 await self._serve(connection)
         except BaseException as error:
             self._holders.discard(holder)
@@ -338,12 +335,12 @@ class Database:
         try:
             await connection.serve(served_tenant(self.tenant), pool=self._home)
         except BaseException:
-            await self._pool.release(connection)
+            await self._connections.give_back(connection, is_clean=False)
             raise
 
-    async def _give_back(self, connection: Any, holder: _Holder) -> None:
+    async def _give_back(self, connection: Any, holder: _Holder, *, is_clean: bool) -> None:
         try:
-            await self._pool.release(connection)
+            await self._connections.give_back(connection, is_clean=is_clean)
         except (*_UNAVAILABLE, asyncpg.PostgresError):
             # Committed work stays committed; the pool opens another connection.
             return

@@ -10,6 +10,17 @@ _BUILT_IN_TYPES: dict[frozenset[int], Any] = {}
 _UNKNOWN = "\n"  # no tenant has this name
 
 
+# Every array type that our statements pass. asyncpg queries the catalog, for some milliseconds, when a connection first
+# meets a type; fetching all types together costs that only once per connection.
+ARRAYS = ("text", "bigint", "integer", "uuid", "bytea", "interval", "boolean", "timestamptz")
+_LEARN_TYPES = "SELECT " + ", ".join(f"${place}::{name}[]" for place, name in enumerate(ARRAYS, 1))
+
+
+async def learn_types(connection: Any) -> None:
+    """Have a new connection look up every type that it will need."""
+    await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
+
+
 class PooledConnection:
     """A connection that looks up built-in types once per process: the catalog query costs some milliseconds.
 
