@@ -7,8 +7,10 @@ from tests.support.connections import connection_to
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import engine_pool
 from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
+from verbworker.stores.embedded.tokens import instance_of
 
 Grown = ZeebeEngine | EmbeddedEngine
 """An engine that holds a whole application."""
@@ -49,7 +51,12 @@ class ForgetfulZeebe(_Swallowing, ZeebeEngine):
 
 
 class ForgetfulEmbedded(_Swallowing, EmbeddedEngine):
-    """The embedded engine behind such a line. What a verb commits together with its token is never lost."""
+    """The embedded engine behind such a line. What is committed together with a verdict is never lost."""
+
+    async def prepare_completion(self, job_key: int, variables: Mapping[str, object]) -> Completion:
+        """Forget the instance first: the completion of an external verb then takes a command of its own."""
+        self._memory.take(instance_of(job_key))
+        return await super().prepare_completion(job_key, variables)
 
     async def complete(self, job_key: int, variables: Mapping[str, object], *, lease_token: str | None = None) -> None:
         """Complete a job, or believe so."""
