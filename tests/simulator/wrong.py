@@ -21,8 +21,7 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.work.jobs import perform
 from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard
-from verbworker.work.jobs.verdict_store import Verdicts
-from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay, Verdicts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep
 

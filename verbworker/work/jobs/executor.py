@@ -13,13 +13,12 @@ from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.task import PlainTask
 from verbworker.contract.verb import Mode, Verb
-from verbworker.engine.protocol import JobCommands, same_database
+from verbworker.engine.protocol import JobCommands
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     Fenced,
     LeaseLost,
-    OutcomeUnknown,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -32,7 +31,7 @@ from verbworker.job.frame import Claim, Delivery, FrameState, InstanceFacts, ide
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
 from verbworker.job.trace import UNTRACED, Tracer
-from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
+from verbworker.payload.boundary import AdmittedJob, JobVariables, enter
 from verbworker.payload.signature import KeyRing
 from verbworker.profile.task_profile import TaskProfile
 from verbworker.retrying import DATABASE
@@ -47,12 +46,11 @@ from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Abandoned, JobVanished, Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
 from verbworker.work.jobs.flag_guard import FlagGuard
-from verbworker.work.jobs.perform import Transactional, VerbRun
+from verbworker.work.jobs.perform import External, Transactional, VerbRun
 from verbworker.work.jobs.plain import PlainJobs, plain_variables
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
-from verbworker.work.jobs.verdict_store import Verdicts
-from verbworker.work.jobs.verdicts import JobResults, Redelivery
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -125,7 +123,8 @@ class Executor:
         # The engine gets the flags of undos after the last of them.
         self._flags = FlagGuard(registry, databases.control) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
-        self._verdicts = Verdicts(frames, self._guard, same_database(engine, databases.control))
+        self._verdicts = Verdicts(frames, self._guard)
+        self._external = External(databases.control, frames, verb_run, engine, self._verdicts, self._persist)
         self._transactional = Transactional(databases.verbs, frames, verb_run, engine, self._verdicts)
         self._plain = PlainJobs(frames, verb_run, self._error_catchers, self._persist, judge)
         suspensions = Suspensions(databases.control, engine_id=frames.engine_id)
@@ -272,7 +271,7 @@ class Executor:
             entered = await self._add_inputs(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._transactional.run(entered, claim, running, policy)
-            return await self._run_external(entered, claim, running, policy)
+            return await self._external.run(entered, claim, running, policy)
         except (Fenced, LeaseLost, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
             raise
         except StepDone as error:
@@ -306,27 +305,6 @@ class Executor:
             return entered
         made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
         return replace(entered, decisions=made, messages=came)
-
-    async def _run_external(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
-        """Call an external verb, whose frame is durable already, and store the verdict as soon as the call returns."""
-        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
-        answer = await self._verb_run.perform(entered, claim, running, limit, None)
-        reach(Point.PERFORMED)
-        completed = leave(entered, answer)
-        merged: list[Completed] = []
-
-        async def pop() -> bool:
-            if await self._verdicts.pop(entered, running, completed):
-                return True
-            async with self._databases.control.transaction() as connection:
-                merged.append(await self._verdicts.merge_in(connection, entered, claim, answer))
-            return True
-
-        try:
-            await self._persist(claim, pop)
-        except StoreError as error:
-            raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
-        return merged[-1] if merged else completed
 
     # ---- POP: the outcome is durable before it is sent to the engine ----------------------------------------------
 

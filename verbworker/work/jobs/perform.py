@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor as Threads
 from contextvars import copy_context
 from datetime import timedelta
@@ -22,6 +22,7 @@ from verbworker.errors import (
     Fenced,
     OutcomeUnknown,
     PermanentContract,
+    StoreError,
     StoreUnavailable,
     TransientExternal,
     VerbworkerError,
@@ -38,10 +39,10 @@ from verbworker.profile.task_profile import HEADER
 from verbworker.retrying import VERB_TRANSACTION
 from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.database import Connection, Database, LazyTransaction, plan_by_key
-from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.frames import Frames, VerdictRow
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
 from verbworker.work.jobs.containment import contain_run, contain_thread
-from verbworker.work.jobs.verdict_store import Verdicts, verdict
+from verbworker.work.jobs.verdicts import Verdicts, verdict
 
 _log = logging.getLogger(__name__)
 _verb_log = logging.getLogger("verbworker.verb")
@@ -156,6 +157,67 @@ class VerbRun:
                 _log.info("run failed", extra=fields)
                 return
         _log.log(level, "run failed", exc_info=error if self._tracebacks else None, extra=fields)
+
+
+class External:
+    """Runs verbs that call others: the frame is durable before the call, the verdict as soon as it returns."""
+
+    def __init__(
+        self,
+        database: Database,
+        frames: Frames,
+        verb_run: VerbRun,
+        engine: object,
+        verdicts: Verdicts,
+        persist: Callable[[Claim, Callable[[], Awaitable[bool]]], Awaitable[bool]],
+    ) -> None:
+        """Run verbs; `persist` writes until it is written, and looks first what a lost answer left."""
+        self._database = database
+        self._frames = frames
+        self._verb_run = verb_run
+        self._engine = same_database(engine, database)
+        self._verdicts = verdicts
+        self._persist = persist
+
+    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
+        """Call a verb and store its verdict; with the completed job if the engine is in the same database."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        answer = await self._verb_run.perform(entered, claim, running, limit, None)
+        reach(Point.PERFORMED)
+        completed = leave(entered, answer)
+        merged: list[Completed] = []
+
+        async def pop() -> bool:
+            row = verdict(entered, claim, completed, entered.base_hash)
+            # Correlation keys are rare, and need a statement of their own.
+            if self._engine is not None and not completed.correlation:
+                running.is_answered = await self._finish(self._engine, row, completed)
+            if running.is_answered or await self._frames.pop_completed(row):
+                return True
+            async with self._database.transaction() as connection:
+                merged.append(await self._verdicts.merge_in(connection, entered, claim, answer))
+            return True
+
+        try:
+            await self._persist(claim, pop)
+        except StoreError as error:
+            raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
+        return merged[-1] if merged else completed
+
+    async def _finish(self, engine: SameDatabase, row: VerdictRow, completed: Completed) -> bool:
+        """Store a verdict and complete its job in one commit; False if it takes one after the other."""
+        try:
+            move = await engine.prepare_completion(row.claim.job_key, variables_of(completed))
+        except EngineError as error:
+            # The call is done, so its verdict is stored in any case. Then the engine refuses it once more, on record.
+            _log.info("not moved in one commit", extra={"job_key": row.claim.job_key, "reason": str(error)})
+            return False
+        is_saved = False
+        try:
+            is_saved = await move.finish(self._frames.columns_of(row))
+        finally:
+            move.end(is_saved=is_saved)
+        return is_saved
 
 
 class Transactional:
