@@ -3,7 +3,6 @@
 `python -m tests.security.grants` prints the latter. A line that changes is a decision about rights: read it first.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

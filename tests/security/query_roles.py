@@ -3,7 +3,6 @@
 `python -m tests.security.query_roles` prints the latter. No role runs what is the owner's: migrations and erasure.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
