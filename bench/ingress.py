@@ -23,9 +23,9 @@ _JSON = "application/json"
 
 
 def spent(process: psutil.Process) -> float:
-    """Return the processor time of a process, in milliseconds."""
-    times = process.cpu_times()
-    return float(times.user + times.system) * 1000
+    """Return the processor time of a process and of its reader of bodies, in milliseconds."""
+    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    return float(sum(one.user + one.system for one in times)) * 1000
 
 
 async def cost(measured: Measured, process: psutil.Process, path: str, body: bytes, repeat: int) -> str:

@@ -12,6 +12,8 @@ VerbworkerError
 │   ├── NotFound               there is no such entry, gate or message
 │   ├── NotAllowed             the roles of who asks do not allow it
 │   ├── QuotaExceeded          the tenant has used up a quota; ask again later
+│   ├── ServerBusy             this process has too much to do; ask again later
+│   ├── BodyTooLarge           reading the body needs more memory than one may have
 │   ├── EntryFailed            an entry ended without a result: it failed or was cancelled
 │   └── EntryNotEnded          an entry has no result yet; ask again
 ├── StoreError                 Postgres refused a statement
@@ -123,6 +125,22 @@ class QuotaExceeded(Refused):
         super().__init__(message)
         self.quota = quota
         self.retry_after = retry_after
+
+
+class ServerBusy(Refused):
+    """This process has more to read than it can now; nothing was stored. Ask again after `retry_after` seconds."""
+
+    http_status = 503
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BodyTooLarge(Refused):
+    """A body within the limit of bytes needs more memory to be read than one body may have."""
+
+    http_status = 413
 
 
 class EntryFailed(Refused):

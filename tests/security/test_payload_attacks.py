@@ -74,6 +74,9 @@ BODIES: dict[str, bytes] = {
     "a null in the id": json.dumps(envelope(message_id="a\x00b")).encode(),
     "no id": json.dumps({name: text for name, text in envelope().items() if name != "message_id"}).encode(),
     "an entry that is none": json.dumps(envelope(entry_id="' OR 1=1")).encode(),
+    "an entry with a null": json.dumps(envelope(entry_id="\x00")).encode(),
+    "an entry that turns the text": json.dumps(envelope(entry_id="\u202e")).encode(),
+    "an entry of hidden letters": json.dumps(envelope(entry_id="0\U000e0041\x9b")).encode(),
     "a trace that is none": json.dumps(envelope(traceparent="00-" + "g" * 32)).encode(),
     "a payload that is a list": json.dumps(envelope(payload=[1])).encode(),
     "a payload that is text": json.dumps(envelope(payload="x")).encode(),
@@ -89,6 +92,7 @@ def test_a_body_that_is_no_message_is_refused(ingress: IngressProcess, content: 
     assert answer.status in (400, 403, 413, 422, 429), answer.body
     assert len(json.dumps(answer.body)) < 2_000
     assert "Traceback" not in json.dumps(answer.body)
+    assert all(letter.isprintable() for text in _texts(answer.body) for letter in text)
 
 
 OTHERS = ("/api/workflow/message", "/v1/messages")

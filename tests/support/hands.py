@@ -1,9 +1,11 @@
 """Statements of the tests themselves, on pools of the product: they run as the owner, the product's as its own role.
 
 A test puts rows where no role may put them, and looks at those that a tenant may not see. What the product runs is in
-`sql/queries`; any other statement that is given to a `Database` of this process is a test's.
+`sql/queries`; any other statement that is given to a `Database` of this process is a test's. From a module of the
+product it is an error: it would get the owner's rights in the tests, and fail where it is used.
 """
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -13,6 +15,9 @@ from tests.support.databases import plain
 from tests.support.logins import as_owner
 from verbworker.stores import sql
 from verbworker.stores.database import Database, translate_errors
+
+# They put the tables of an application there for its author's tests.
+_OF_TESTS = ("verbworker.testing.",)
 
 
 @cache
@@ -37,13 +42,20 @@ def install() -> None:
 
 
 def _by_hand(name: str, theirs: Any) -> Any:
-    async def run(self: Any, statement: str, *args: object) -> Any:
-        owner = as_owner(self._dsn)
-        if owner == self._dsn or statement in _shipped():
-            return await theirs(self, statement, *args)
-        async with plain(owner) as connection:
+    async def run_as_owner(dsn: str, statement: str, args: tuple[object, ...]) -> Any:
+        async with plain(dsn) as connection:
             with translate_errors():
                 return await getattr(connection, name)(statement, *args)
+
+    def run(self: Any, statement: str, *args: object) -> Any:
+        owner = as_owner(self._dsn)
+        if owner == self._dsn or statement in _shipped():
+            return theirs(self, statement, *args)
+        # No coroutine yet: the frame before this one is the caller's.
+        module = sys._getframe(1).f_globals.get("__name__", "")
+        if module.startswith("verbworker.") and not module.startswith(_OF_TESTS):
+            raise AssertionError(f"{module} runs a statement that sql/queries does not have: {statement[:80]}")
+        return run_as_owner(owner, statement, args)
 
     run.is_hand = True  # type: ignore[attr-defined]
     return run

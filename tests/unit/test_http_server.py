@@ -1,5 +1,6 @@
 """The HTTP server: what cannot be used is one sentence."""
 
+import socket
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -25,3 +26,12 @@ async def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, conten
 def test_an_address_that_cannot_be_used_is_one_sentence_with_advice() -> None:
     with pytest.raises(CannotRun, match=r"^cannot listen on 192\.0\.2\.1 port 0: .*; choose another$"):
         bind("192.0.2.1", 0, advice="choose another")
+
+
+def test_no_answer_waits_for_the_client_to_acknowledge_its_head() -> None:
+    with (
+        closing(bind("127.0.0.1", 0, advice="")) as listener,
+        closing(socket.create_connection(listener.getsockname())),
+        closing(listener.accept()[0]) as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

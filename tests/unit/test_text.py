@@ -1,6 +1,7 @@
 """Text from people: what can be stored and read."""
 
 from typing import Annotated
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -80,6 +81,19 @@ def test_what_pydantic_says_is_the_rest_of_a_sentence_about_the_field(given: dic
         Report.model_validate(given)
 
     assert describe_misfit(dict(refused.value.errors()[0])) == words
+
+
+def test_a_misfit_tells_no_hidden_character() -> None:
+    class Named(BaseModel):
+        entry_id: UUID
+
+    for hidden in ("\x00", "\u202e", "\x9b", "\n"):
+        with pytest.raises(ValidationError) as refused:
+            Named.model_validate({"entry_id": hidden})
+        words = describe_misfit(dict(refused.value.errors()[0]))
+
+        assert words.startswith("must be a valid UUID")
+        assert words.isprintable()
 
 
 @pytest.mark.parametrize("value", ["ok", 7, None, {"a": ["b", ("c",)]}])

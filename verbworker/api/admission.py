@@ -15,21 +15,19 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from verblint.names import nearest
+from verbworker.api.bodies import read_json
 from verbworker.api.guard import Guard, Sender
 from verbworker.api.problem import is_api
 from verbworker.api.settings import Scope
 from verbworker.api.webhook import Signed
-from verbworker.background.off_loop import read_off_loop
-from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES
-from verbworker.errors import PermanentContract
+from verbworker.background.body_reader import BodyReader
+from verbworker.contract.message import MAX_PROBLEMS
 from verbworker.http.answers import WITHOUT_BODY, content_type
 from verbworker.http.body import announced_length, read_body
 from verbworker.http.rate import GuessBrake, Rates
-from verbworker.payload.canonical import parse
 from verbworker.stores.access.tenancy import serve_tenant
 
 _BYTES_PER_REQUEST = 32 * 1024  # as much of a body as one request of the rate pays for; more costs more
-_MOST_FIELDS = 100  # of a body; no request has ten, and each that does not fit costs the event loop some microseconds
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
 
 
@@ -41,6 +39,7 @@ class Admission:
     rates: Rates
     limit: int
     brake: GuessBrake = field(default_factory=GuessBrake)
+    reader: BodyReader = field(default_factory=BodyReader)
 
     async def admit(self, request: Request, scope: Scope) -> tuple[Sender, bytes]:
         """Return the sender and the body, or refuse with the first problem found."""
@@ -129,7 +128,7 @@ def admitting_route(scope: Scope) -> type[APIRoute]:
                     _require_parameters(request, known)
                     if body:
                         # FastAPI would read it on the event loop, and report every field that a model does not have.
-                        handed._json = await read_off_loop(_read_json, body, body)
+                        handed._json = await admission.reader.call(read_json, body)
                 return await handle(handed)
 
             return admit_and_handle
@@ -154,17 +153,6 @@ def _require_parameters(request: Request, known: Collection[str]) -> None:
         problems.append({"type": "unknown_parameter", "loc": ("query", name[:60]), "msg": words})
     if problems:
         raise RequestValidationError(problems)
-
-
-def _read_json(body: bytes) -> Any:
-    """Return the content of a body; refuses what two parsers read differently, such as a key that comes twice."""
-    try:
-        value = parse(body, limit=len(body) + 1, max_values=MAX_VALUES)
-    except PermanentContract as error:
-        raise HTTPException(422, f"the body cannot be read: {error}") from None
-    if isinstance(value, dict) and len(value) > _MOST_FIELDS:
-        raise HTTPException(422, f"the body has {len(value):,} fields, and no request has more than {_MOST_FIELDS}")
-    return value
 
 
 def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:

@@ -1,26 +1,24 @@
 """The routes for messages: JSON answers, and one sentence per refusal."""
 
 import logging
-from dataclasses import dataclass
-from typing import Annotated, Any
-from uuid import uuid4
+from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from verbworker.api.admission import admitting_route
+from verbworker.api.bodies import Handover, read_handover
 from verbworker.api.guard import Sender
 from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
-from verbworker.background.off_loop import read_off_loop
+from verbworker.background.body_reader import BodyReader
 from verbworker.client.client import Client
-from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, require_few_unknown, validate
-from verbworker.contract.text import describe_misfit, tell_name
-from verbworker.errors import MessageInvalid, PermanentContract
-from verbworker.payload.canonical import parse
+from verbworker.contract.message import Message
+from verbworker.errors import MessageInvalid
 from verbworker.stores.access.tenancy import serve_tenant
 from verbworker.work.messages.ingress import ImmediateDelivery
 
@@ -30,20 +28,6 @@ _HANDED_OVER = {
     202: "The engine did not answer; the message is stored and will be delivered",
     404: "No case waits for it; the message is kept as a dead letter",
 }
-
-
-class _Handover(BaseModel):
-    """A message to deliver immediately, with the field names its senders use."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
-
-    message_name: Annotated[Word, Field(alias="messageName")]
-    correlation_key: Annotated[Word, Field(alias="correlationKey")]
-    variables: dict[str, Any] | None = None
-    message_id: Annotated[Word | None, Field(alias="messageId")] = None
-
-
-_HANDOVER_FIELDS = frozenset(str(field.alias or name) for name, field in _Handover.model_fields.items())
 
 
 class AcceptedMessage(BaseModel):
@@ -67,6 +51,7 @@ class MessageRoutes:
     client: Client
     immediate: ImmediateDelivery
     limit: int
+    reader: BodyReader = field(default_factory=BodyReader)
 
     def router(self) -> APIRouter:
         """Return the routes, which FastAPI describes but whose bodies only we parse: strictly, and kept if invalid."""
@@ -89,7 +74,7 @@ class MessageRoutes:
             methods=["POST"],
             response_model=DeliveredMessage,
             responses={code: {"model": DeliveredMessage, "description": words} for code, words in _HANDED_OVER.items()},
-            openapi_extra=_body_of(_Handover),
+            openapi_extra=_body_of(Handover),
             summary="Deliver a message to a waiting case, or not at all",
             operation_id="hand_over_message",
         )
@@ -117,7 +102,7 @@ class MessageRoutes:
         tenant = acting_client(self.client, sender).tenant
         try:
             given_id = request.headers.get("webhook-id")
-            message = await read_off_loop(_message, body, body, self.limit, tenant_id=tenant, given_id=given_id)
+            message = await self.reader.call(read_handover, body, self.limit, tenant_id=tenant, given_id=given_id)
         except MessageInvalid as error:
             ingress = self.client.resources.ingress
             await ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
@@ -141,30 +126,6 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
     """Describe a body that FastAPI does not parse."""
     schema = model.model_json_schema()
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
-    try:
-        given = parse(body, limit=limit, max_values=MAX_VALUES)
-        require_few_unknown(given, _HANDOVER_FIELDS)
-        wanted = _Handover.model_validate(given)
-    except PermanentContract as error:
-        raise MessageInvalid(f"the message cannot be read: {error}") from error
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
-        fields = {".".join(map(tell_name, one["loc"])): describe_misfit(one) for one in problems}
-        words = "; ".join(f"{name} {misfit}" for name, misfit in fields.items())
-        raise MessageInvalid(f"the message is invalid: {words}", fields) from None
-    message_id = wanted.message_id if wanted.message_id is not None else given_id
-    return validate(
-        {
-            "message_name": wanted.message_name,
-            "message_id": str(uuid4()) if message_id is None else message_id,
-            "correlation_key": wanted.correlation_key,
-            "tenant_id": tenant_id,
-            "payload": wanted.variables,
-        }
-    )
 
 
 def _who(message: Message, sender: Sender) -> dict[str, object]:

@@ -18,11 +18,10 @@ from verbworker.errors import (
     EngineUnavailable,
     InvocationInvalid,
     MessageInvalid,
-    NotAllowed,
     PermanentContract,
     QuotaExceeded,
     Refused,
-    RequestConflict,
+    ServerBusy,
     StoreConflict,
     StoreError,
     StoreUnavailable,
@@ -53,7 +52,7 @@ _REFUSALS: Final = {
     409: "It conflicts with an earlier request, decision or end",
     422: "The request is invalid",
     429: "The sender exceeds its rate limit, or its tenant a quota",
-    503: "The database does not answer",
+    503: "The database does not answer, or the server has too much to read",
 }
 _REFUSALS_OF_BODIES: Final = {
     408: "The body did not arrive in time",
@@ -112,7 +111,7 @@ def _problem_of(request: Request, error: Exception) -> Response:
             return _problem(422, "the request is invalid", _fields(error))
         case MessageInvalid() | InvocationInvalid():
             return _problem(422, str(error), dict(error.fields))
-        case QuotaExceeded():
+        case QuotaExceeded() | ServerBusy():
             return _problem(error.http_status, str(error), headers=_retry_after(error))
         case Refused():
             return _problem(error.http_status, str(error))
@@ -131,7 +130,7 @@ def _problem_of(request: Request, error: Exception) -> Response:
     return _problem(500, "the server met an unexpected error")
 
 
-def _retry_after(error: QuotaExceeded) -> dict[str, str]:
+def _retry_after(error: QuotaExceeded | ServerBusy) -> dict[str, str]:
     return {"Retry-After": str(error.retry_after)}
 
 
@@ -150,9 +149,9 @@ def _sentence_of(error: Exception) -> Response:
             return json_error(error.status_code, error.detail, error.headers)
         case MessageInvalid():
             return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
-        case QuotaExceeded():
+        case QuotaExceeded() | ServerBusy():
             return json_error(error.http_status, str(error), _retry_after(error))
-        case RequestConflict() | NotAllowed():
+        case Refused():
             return json_error(error.http_status, str(error))
         case StoreUnavailable() | StoreConflict():
             _log.warning("message not stored", extra={"reason": str(error)})

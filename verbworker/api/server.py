@@ -14,6 +14,7 @@ from verbworker.api.settings import IngressSettings
 from verbworker.app.selfcheck import await_database
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
+from verbworker.background.body_reader import BodyReader
 from verbworker.background.poll_loop import running
 from verbworker.client.client import Client
 from verbworker.client.resources import Resources
@@ -70,7 +71,10 @@ async def serve(
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
         delivery = MessageDelivery(registry, inbox, letters, engine, tenant=tenant)
-        taking = Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, delivery=delivery)
+        reader = await stack.enter_async_context(BodyReader())
+        taking = Ingress(
+            *(inbox, letters), ttl=ingress.message_ttl, limit=ingress.body_limit, delivery=delivery, reader=reader
+        )
         tracer = await stack.enter_async_context(open_tracer(settings, database))
         resources = Resources(settings, database, stack, registry, ingress=taking, tracer=tracer)
         client = Client(settings, by="api", resources=resources)
@@ -79,10 +83,10 @@ async def serve(
         probes = probe_routes(database.ping, stopping.is_set)
         await stack.enter_async_context(open_probes(ingress.host, probe_port, probes))
         app = build_application(
-            MessageRoutes(client, immediate, ingress.body_limit),
+            MessageRoutes(client, immediate, ingress.body_limit, reader),
             client=client,
             admission=Admission(
-                guard, Rates(ingress.rate, ingress.burst), ingress.body_limit, GuessBrake(ingress.proxies)
+                *(guard, Rates(ingress.rate, ingress.burst), ingress.body_limit, GuessBrake(ingress.proxies)), reader
             ),
             streams=streams,
             probes=[*probes],

@@ -18,7 +18,7 @@ from verbworker.client.lists import list_stuck, read_status, require_limit
 from verbworker.client.record_reports import RecordReport, seal_record, verify_record
 from verbworker.client.records import EntryPage, EntryRecord, GatePage, GateRecord, ListedEntry, MessageReceipt
 from verbworker.client.resources import Resources, open_resources
-from verbworker.contract.message import Message, validate
+from verbworker.contract.message import Message
 from verbworker.contract.person import Person, as_person
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
@@ -316,7 +316,7 @@ class Client:
             "entry_id": None if entry_id is None else str(await self._entry_id(entry_id)),
             "payload": dict(payload) if isinstance(payload, Mapping) else payload,
         }
-        return await self.deliver(validate(fields), ttl=ttl, by=by)
+        return await self.deliver(await self.resources.ingress.compose(fields), ttl=ttl, by=by)
 
     async def deliver(
         self, message: Message, *, ttl: timedelta | None = None, by: str | Person | None = None

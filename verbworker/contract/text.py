@@ -62,7 +62,8 @@ def describe_misfit(problem: Mapping[str, Any]) -> str:
     if problem["type"] in ("dict_type", "model_type", "model_attributes_type"):
         return "must be an object"
     words = _SHOULD.sub("must ", str(problem["msg"]).removeprefix("Value error, "))
-    return words[:1].lower() + words[1:]
+    # pydantic quotes the character that an id stumbles over.
+    return escape_hidden(words[:1].lower() + words[1:], has_lines=False)
 
 
 def is_storable(value: object) -> bool:

@@ -83,7 +83,11 @@ def bind(host: str, port: int, *, advice: str) -> socket.socket:
     """Return a listening socket, or fail with `advice`; uvicorn would end the process without a message."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=512)
+        listener = socket.create_server((host, port), family=family, backlog=512)
+        # Its connections inherit it; asyncio sets it only on sockets that name their protocol. Without it the end of an
+        # answer waits for the client to acknowledge its head, which clients delay by 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         raise CannotRun(f"cannot listen on {host} port {port}: {error.strerror or error}; {advice}") from error
 

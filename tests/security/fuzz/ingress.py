@@ -52,7 +52,7 @@ def measured_ingress(**settings: str) -> Iterator[Measured]:
         with template.clone() as dsn, tempfile.TemporaryDirectory(prefix="verbworker-fuzz-") as place:
             folder, probe = Path(place), Path(place) / "stalls.json"
             write_app(folder)
-            _allow_everything(folder / "credentials.json")
+            allow_everything(folder / "credentials.json")
             module = folder / "mailing.py"
             module.write_text(PLANT.format(path=str(probe)) + module.read_text())
             path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
@@ -62,7 +62,7 @@ def measured_ingress(**settings: str) -> Iterator[Measured]:
         server.stop()
 
 
-def _allow_everything(credentials: Path) -> None:
+def allow_everything(credentials: Path) -> None:
     """Give every key all scopes: the attacks reach each route."""
     known = json.loads(credentials.read_text())
     for key in known["api_keys"]:

@@ -6,6 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from verbworker.contract.message import Undeliverable
+from verbworker.contract.text import escape_hidden
 from verbworker.errors import MessageInvalid, NotFound, Refused, RequestConflict
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
@@ -73,7 +74,8 @@ class DeadLetters:
             return letter_id
 
     async def bury_unreadable(self, tenant_id: str, body: bytes, reason: str, *, sent_by: str) -> None:
-        """Store the start of a body that could not be parsed."""
+        """Store the start of a body that could not be parsed, and why, with hidden characters made visible."""
+        reason = escape_hidden(reason)
         await self._database.execute(
             query("dead_letters", "write_unreadable"), tenant_id, reason[:1000], body[:_MOST_OF_A_BODY], sent_by
         )

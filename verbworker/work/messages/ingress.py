@@ -1,12 +1,13 @@
 """The ingress: accepts one message. It is stored before its sender gets an answer, regardless of the engine."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from verbworker.background.off_loop import read_off_loop
-from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read
+from verbworker.background.body_reader import BodyReader
+from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read, validate
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
@@ -31,20 +32,26 @@ class Ingress:
         ttl: timedelta = DEFAULT_TTL,
         limit: int = LARGEST,
         delivery: MessageDelivery | None = None,
+        reader: BodyReader | None = None,
     ) -> None:
         self._inbox = inbox
         self._letters = letters
         self._ttl = ttl
         self._limit = limit
+        self._reader = BodyReader() if reader is None else reader
         self._delivery = delivery
 
     async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
         """Parse a body as a message. An invalid one is refused to its sender and stored as a dead letter."""
         try:
-            return await read_off_loop(read, body, body, limit=self._limit)
+            return await self._reader.call(read, body, limit=self._limit)
         except MessageInvalid as error:
             await self.refuse(body, error, tenant_id=tenant_id, sent_by=sent_by)
             raise
+
+    async def compose(self, fields: Mapping[str, object]) -> Message:
+        """Make a message of fields, or raise `MessageInvalid`: its payload may be as large as that of a body."""
+        return await self._reader.call(validate, fields)
 
     async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
         """Store a refused message, so that a person sees it too."""
