@@ -7,7 +7,8 @@ from typing import Any
 from tests.support.drawing import Drawing
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.definition import compile_models
-from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
+from verbworker.engine.embedded.kernel.state import State
+from verbworker.engine.embedded.kernel.state_document import dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
 
 INSTANCE = 1 << 20

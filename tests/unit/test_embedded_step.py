@@ -9,7 +9,7 @@ from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import Begin, CompleteJob, Resolve, TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
-from verbworker.engine.embedded.kernel.state import dump_state, load_state
+from verbworker.engine.embedded.kernel.state_document import dump_state, load_state
 from verbworker.errors import CommandInvalid
 from verbworker.stores.embedded.tokens import NewInstance, new_instance
 
@@ -107,7 +107,7 @@ def test_a_join_waits_for_every_branch_and_opens_once() -> None:
     game.complete("r")
     assert (game.open_jobs(), game.ended) == (["l"], None)
     game.complete("l")
-    assert (game.open_jobs(), game.state.arrivals) == (["after"], {})
+    assert (game.open_jobs(), [t.flow for t in game.state.tokens.values() if t.flow]) == (["after"], [])
     game.complete("after")
     assert game.ended == "completed"
 
@@ -524,8 +524,8 @@ def test_a_termination_forgets_incidents_and_half_joined_branches() -> None:
     drawing = Drawing().start().gateway("parallel", "fork", "join").task("a").task("b").task("c").terminate_end("stop")
     drawing.end().flow("begin", "fork").flow("fork", "a", "join", "end").flow("fork", "b", "join")
     game = Game(drawing.flow("fork", "c", "stop")).begin().complete("a").exhaust("b")
-    assert (len(game.state.incidents), len(game.state.arrivals)) == (1, 1)
+    assert (len(game.state.incidents), [t.node for t in game.state.tokens.values() if t.flow]) == (1, ["join"])
 
     game.complete("c")
 
-    assert (game.ended, game.state.incidents, game.state.arrivals) == ("completed", {}, {})
+    assert (game.ended, game.state.incidents, game.state.tokens) == ("completed", {}, {})
