@@ -98,7 +98,7 @@ SELECT
   CASE
     WHEN standing.is_executing THEN 'executing'
     WHEN standing.is_resumed THEN 'ready'
-    ELSE one.status
+    ELSE standing.status
   END AS status,
   one.mode,
   one.parallel_groups[cardinality(one.parallel_groups)] AS parallel_group_id,
@@ -114,8 +114,7 @@ SELECT
 FROM (
   SELECT
     instance.instance_key AS instance_id, (token.value ->> 0)::bigint AS id, token.value ->> 1 AS node_id,
-    -- A document of an older worker has no lives; what its tokens do shows in their jobs.
-    coalesce(token.life ->> 0, CASE WHEN token.value ->> 5 = '0' THEN 'waiting' ELSE 'ready' END) AS status,
+    token.life ->> 0 AS status,
     coalesce(token.life ->> 1, CASE WHEN token.value ->> 8 = '0' THEN 'forward' ELSE 'compensation' END) AS mode,
     coalesce((token.life ->> 2)::bigint, 1) AS version, (token.value ->> 10)::bigint AS created_ms,
     coalesce((token.life ->> 3)::bigint, (token.value ->> 10)::bigint) AS updated_ms,
@@ -151,26 +150,34 @@ FROM (
 CROSS JOIN moment
 LEFT JOIN verbworker_engine.job ON job.job_key = one.job_key
 CROSS JOIN LATERAL (
-  SELECT coalesce(
-    one.status IN ('ready', 'waiting') AND NOT job.is_held AND job.type <> 'io.camunda.zeebe:userTask', false
-  ) AS is_counted
-) AS kind
+  SELECT
+    coalesce(NOT job.is_held AND job.type <> 'io.camunda.zeebe:userTask', false) AS is_for_workers,
+    -- A document of an older worker has no lives; what its tokens do shows in their jobs.
+    coalesce(one.status, CASE
+      WHEN job.is_held THEN 'failed'
+      WHEN job.type <> 'io.camunda.zeebe:userTask' THEN 'ready'
+      ELSE 'waiting'
+    END) AS status
+) AS known
 CROSS JOIN LATERAL (
   SELECT
-    kind.is_counted,
-    kind.is_counted AND job.worker IS NOT NULL AND job.due_at > moment.now AS is_executing,
-    kind.is_counted AND one.status = 'waiting' AND (job.worker IS NOT NULL OR job.due_at <= moment.now) AS is_resumed
+    known.status,
+    known.is_for_workers AND known.status IN ('ready', 'waiting') AS is_counted,
+    known.is_for_workers AND job.worker IS NOT NULL AND job.due_at > moment.now AS is_executing,
+    known.is_for_workers AND known.status = 'waiting' AND (job.worker IS NOT NULL OR job.due_at <= moment.now)
+      AS is_resumed
 ) AS standing;
 
 -- The tokens that have ended: in documents, in the history of instances that go on, and in that of instances that ended.
 CREATE VIEW verbworker_engine.ended_token WITH (security_invoker = true) AS
 SELECT
-  (token.value ->> 0)::bigint AS id, kept.instance_key AS instance_id, token.value ->> 1 AS node_id,
-  token.value ->> 2 AS status, token.value ->> 3 AS mode,
+  kept.instance_key + (token.value ->> 0)::bigint AS id, kept.instance_key AS instance_id, token.value ->> 1 AS node_id,
+  (ARRAY['completed', 'failed', 'terminated'])[(token.value ->> 2)::integer % 3 + 1] AS status,
+  CASE WHEN (token.value ->> 2)::integer < 3 THEN 'forward' ELSE 'compensation' END AS mode,
   grouped.parallel_groups[cardinality(grouped.parallel_groups)] AS parallel_group_id, grouped.parallel_groups,
-  (token.value ->> 4)::bigint AS version,
-  to_timestamp(nullif((token.value ->> 5)::bigint, 0) / 1000.0) AS created_at,
-  to_timestamp((token.value ->> 6)::bigint / 1000.0) AS updated_at
+  (token.value ->> 3)::bigint AS version,
+  to_timestamp(((token.value ->> 4)::bigint - (token.value ->> 5)::bigint) / 1000.0) AS created_at,
+  to_timestamp((token.value ->> 4)::bigint / 1000.0) AS updated_at
 FROM (
   SELECT instance_key, convert_from(state, 'UTF8')::json -> 'ended' AS tokens
   FROM verbworker_engine.instance
@@ -187,7 +194,7 @@ CROSS JOIN LATERAL (
   SELECT ARRAY(
     SELECT one.id::bigint
     FROM json_array_elements_text(token.value) WITH ORDINALITY AS one (id, place)
-    WHERE one.place > 7
+    WHERE one.place > 6
     ORDER BY one.place
   ) AS parallel_groups
 ) AS grouped;

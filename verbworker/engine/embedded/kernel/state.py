@@ -9,7 +9,7 @@ from typing import Any
 from verbworker.engine.embedded.kernel.token_life import Life, TokenEvent
 
 EndedToken = tuple[Any, ...]
-"""Its key, node, status, mode, version, when it came and when it ended in ms, and its groups. Plain JSON values."""
+"""Its key inside the instance, node, how it ended as a number, version, when and after how many ms, and its groups."""
 
 
 class Phase(StrEnum):

@@ -1,5 +1,6 @@
 """The life of a token: its states, and the named transitions between them. Nothing else changes a token's status."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -38,12 +39,10 @@ class Life(NamedTuple):
     updated_ms: int
 
 
-class TokenEvent(NamedTuple):
-    """A transition that happened: its name, the token, and the token's version afterwards."""
+TokenEvent = tuple[str, int, int]
+"""A transition that happened: its name, the token, and the token's version afterwards."""
 
-    name: str
-    token: int
-    version: int
+_make = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,9 @@ class Transition:
         """Return the life afterwards; raises `IllegalTransition` from any other status."""
         if life.status not in self.sources:
             raise IllegalTransition(f"{self.event}: a token that is {life.status} cannot become {self.target}")
-        return Life(self.target, life.mode, life.groups, life.version + 1, now_ms)
+        _, mode, groups, version, _ = life
+        # Not by calling Life: several transitions per step make the difference worth measuring.
+        return _make(Life, (self.target, mode, groups, version + 1, now_ms))
 
 
 _S = TokenStatus
@@ -79,19 +80,27 @@ TRANSITIONS: Final = (
     *(SCHEDULED, CLAIMED, RELEASED, BLOCKED, RESUMED, COMPLETED, FAILED, RESTED, RESCHEDULED, TERMINATED),
 )
 
-_TO_READY: Final = {_S.CREATED: SCHEDULED, _S.EXECUTING: RELEASED, _S.WAITING: RESUMED, _S.FAILED: RESCHEDULED}
+TO_READY: Final[Mapping[TokenStatus, tuple[Transition, ...]]] = {
+    _S.CREATED: (SCHEDULED,),
+    _S.READY: (),
+    _S.EXECUTING: (RELEASED,),
+    _S.WAITING: (RESUMED,),
+    _S.FAILED: (RESCHEDULED,),
+    **dict.fromkeys((_S.COMPLETED, _S.TERMINATED), (SCHEDULED,)),  # which is illegal from there
+}
+"""The transitions by which a token becomes claimable, by its status."""
+
+TO_EXECUTING: Final[Mapping[TokenStatus, tuple[Transition, ...]]] = {
+    _S.CREATED: (SCHEDULED, CLAIMED),
+    _S.READY: (CLAIMED,),
+    _S.EXECUTING: (),
+    _S.WAITING: (RESUMED, CLAIMED),
+    _S.FAILED: (RESCHEDULED, CLAIMED),
+    **dict.fromkeys((_S.COMPLETED, _S.TERMINATED), (CLAIMED,)),
+}
+"""The transitions by which an executor gets a token: it is made ready if it must be, and then claimed."""
 
 
 def make_life(mode: TokenMode, groups: tuple[int, ...], now_ms: int) -> Life:
     """Return the life of a new token."""
     return Life(TokenStatus.CREATED, mode, groups, 1, now_ms)
-
-
-def way_to_ready(status: TokenStatus) -> tuple[Transition, ...]:
-    """Return the transitions by which a token becomes claimable."""
-    return () if status is TokenStatus.READY else (_TO_READY[status],)
-
-
-def way_to_executing(status: TokenStatus) -> tuple[Transition, ...]:
-    """Return the transitions by which an executor gets a token: it is made ready if it must be, and then claimed."""
-    return () if status is TokenStatus.EXECUTING else (*way_to_ready(status), CLAIMED)

@@ -2,7 +2,10 @@
 
 from verbworker.engine.embedded.kernel import token_life as lives
 from verbworker.engine.embedded.kernel.state import State, Token
-from verbworker.engine.embedded.kernel.token_life import TokenEvent, TokenMode, Transition
+from verbworker.engine.embedded.kernel.token_life import IllegalTransition, TokenMode, TokenStatus, Transition
+
+# How a token ended, in the stored history; those in compensation mode count on.
+_ENDS = {TokenStatus.COMPLETED: 0, TokenStatus.FAILED: 1, TokenStatus.TERMINATED: 2}
 
 
 class TokenMoves:
@@ -10,6 +13,7 @@ class TokenMoves:
 
     def __init__(self, state: State, now_ms: int) -> None:
         self._state = state
+        self._events = state.events
         self._now_ms = now_ms
 
     def make(self, key: int, node: str, parent: int, groups: tuple[int, ...], mode: TokenMode) -> Token:
@@ -17,7 +21,7 @@ class TokenMoves:
         life = lives.make_life(mode, groups, self._now_ms)
         token = Token(key, node, parent, life, since_ms=self._now_ms)
         self._state.tokens[key] = token
-        self._state.events.append(TokenEvent(lives.CREATED, key, life.version))
+        self._events.append((lives.CREATED, key, life.version))
         return token
 
     def is_here(self, token: Token) -> bool:
@@ -26,12 +30,12 @@ class TokenMoves:
 
     def schedule(self, token: Token) -> None:
         """Let a worker claim the token."""
-        for transition in lives.way_to_ready(token.life.status):
+        for transition in lives.TO_READY[token.life.status]:
             self._move(token, transition)
 
     def claim(self, token: Token) -> None:
         """Give the token to this step, or note that a worker claimed it. What it waited for has come."""
-        for transition in lives.way_to_executing(token.life.status):
+        for transition in lives.TO_EXECUTING[token.life.status]:
             self._move(token, transition)
 
     def block(self, token: Token) -> None:
@@ -61,8 +65,8 @@ class TokenMoves:
 
     def end_failed(self, token: Token) -> None:
         """End a token that has failed: an error event takes over."""
-        if token.life.status is not lives.TokenStatus.FAILED:
-            raise lives.IllegalTransition(f"a token that is {token.life.status} has not failed")
+        if token.life.status is not TokenStatus.FAILED:
+            raise IllegalTransition(f"a token that is {token.life.status} has not failed")
         self._end(token)
 
     def prune_forks(self) -> None:
@@ -73,15 +77,13 @@ class TokenMoves:
 
     def _move(self, token: Token, transition: Transition) -> None:
         life = token.life = transition.apply(token.life, self._now_ms)
-        self._state.events.append(TokenEvent(transition.event, token.key, life.version))
+        self._events.append((transition.event, token.key, life.version))
 
     def _end(self, token: Token) -> None:
-        del self._state.tokens[token.key]
-        if token.key != self._state.instance_key:
-            life = token.life
-            self._state.ended.append(
-                (
-                    *(token.key, token.node, life.status.value, life.mode.value, life.version),
-                    *(token.since_ms, life.updated_ms, *life.groups),
-                )
-            )
+        state, key, since_ms = self._state, token.key, token.since_ms
+        del state.tokens[key]
+        if key != state.instance_key:
+            status, mode, groups, version, now_ms = token.life
+            code = _ENDS[status] if mode is TokenMode.FORWARD else _ENDS[status] + len(_ENDS)
+            took_ms = now_ms - since_ms if since_ms else 0
+            state.ended.append((key - state.instance_key, token.node, code, version, now_ms, took_ms, *groups))
