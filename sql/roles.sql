@@ -164,8 +164,9 @@ BEGIN
       ('verbworker_engine.job', 'engine',
        'INSERT, DELETE, UPDATE (is_held, retries, worker, due_at, activated_ms, claims)',
        'INSERT, DELETE, UPDATE (is_held, retries, worker, due_at, activated_ms, claims)'),
+      -- The sweep locks what it deletes, which takes the right to update something.
       ('verbworker_engine.token_history', 'engine',
-       'INSERT, DELETE',
+       'INSERT, DELETE, UPDATE (ended_at)',
        'INSERT'),
       ('verbworker_engine.timer', 'engine',
        'INSERT, DELETE, UPDATE (due_at)',

@@ -16,7 +16,7 @@ from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import JobNotActive
 from verbworker.job.job import Job
 from verbworker.stores.database import Database
-from verbworker.stores.embedded.tokens import TokenRow, Tokens
+from verbworker.stores.embedded.token_rows import TokenRow, TokenRows
 
 WAIT_MS = 20_000
 LEASE_MS = 60_000
@@ -55,12 +55,12 @@ async def finish(engine: EmbeddedEngine, *kinds: str) -> None:
 
 async def live(dsn: str, instance: int) -> dict[str, TokenRow]:
     async with Database(dsn, size=1) as database:
-        return {row.node_id: row for row in await Tokens(database).live_tokens(instance)}
+        return {row.node_id: row for row in await TokenRows(database).list_live(instance)}
 
 
 async def ended(dsn: str, instance: int) -> list[TokenRow]:
     async with Database(dsn, size=1) as database:
-        return await Tokens(database).ended_tokens(instance)
+        return await TokenRows(database).list_ended(instance)
 
 
 def shown(rows: Sequence[TokenRow]) -> list[tuple[str, str, int]]:

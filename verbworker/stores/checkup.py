@@ -56,7 +56,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "instance": _ALL,
         "instance_number": ("USAGE",),
         "ended_instance": _ALL,
-        "token_history": _MOVED,
+        "token_history": _ALL,
         "token": ("SELECT",),
         "ended_token": ("SELECT",),
         "job": _ALL,

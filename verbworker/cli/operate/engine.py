@@ -12,7 +12,8 @@ from verbworker.cli.shared_options import ANY_ID, Dsn, EntryId, Json, Tenant
 from verbworker.client.client import Client
 from verbworker.errors import CannotRun
 from verbworker.stores.cases.instances import Instances
-from verbworker.stores.embedded.tokens import TokenRow, Tokens
+from verbworker.stores.embedded.token_rows import TokenRow, TokenRows
+from verbworker.stores.embedded.tokens import Tokens
 
 app = typer.Typer(help="The embedded engine: the tokens of a case.", no_args_is_help=True)
 
@@ -48,14 +49,14 @@ def tokens(
         carrier = await Instances(database).of_entry(entry.entry_id)
         if carrier is None or carrier.instance_key is None:
             return []
-        stored = Tokens(database)
-        if carrier.engine_id != await stored.engine_name():
+        if carrier.engine_id != await Tokens(database).engine_name():
             raise CannotRun(
                 f"entry {entry.entry_id} runs on {carrier.engine_id!r}, which is not the embedded engine of this"
                 f" database; ask that engine where the case is: verbworker runbook where {entry.entry_id}"
             )
-        ended = await stored.ended_tokens(carrier.instance_key) if history else []
-        return sorted([*ended, *await stored.live_tokens(carrier.instance_key)], key=lambda token: token.id)
+        stored = TokenRows(database)
+        ended = await stored.list_ended(carrier.instance_key) if history else []
+        return sorted([*ended, *await stored.list_live(carrier.instance_key)], key=lambda token: token.id)
 
     rows = [asdict(token) for token in run_with_client(config.load(dsn=dsn, tenant=tenant), read)]
     if as_json:

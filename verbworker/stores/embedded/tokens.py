@@ -90,22 +90,6 @@ class IncidentRow:
     raised_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """A token as a row: where it is, its status and its mode, the forks it is inside of, and its version."""
-
-    id: int
-    instance_id: int
-    node_id: str
-    status: str
-    mode: str
-    parallel_group_id: int | None
-    parallel_groups: list[int]
-    version: int
-    created_at: datetime | None
-    updated_at: datetime | None
-
-
 @dataclass(slots=True)
 class Change:
     """Everything one step of an instance changed. With a `guard` it applies only while that job may be reported on."""
@@ -292,17 +276,8 @@ class Tokens:
         return [IncidentRow(*row) for row in rows]
 
     async def purge(self, *, older_than: timedelta, limit: int) -> int:
-        """Delete instances and tokens that ended `older_than` ago; return how many rows that were."""
-        instances = await self._database.fetch(query("tokens", "purge"), older_than, limit)
-        return len(instances) + len(await self._database.fetch(query("tokens", "purge_tokens"), older_than, limit))
-
-    async def live_tokens(self, instance_key: int) -> list[TokenRow]:
-        """Return the tokens of an instance that live, oldest first."""
-        return [TokenRow(*row) for row in await self._database.fetch(query("tokens", "live_tokens"), instance_key)]
-
-    async def ended_tokens(self, instance_key: int) -> list[TokenRow]:
-        """Return the tokens of an instance that have ended and are still kept, oldest first."""
-        return [TokenRow(*row) for row in await self._database.fetch(query("tokens", "ended_tokens"), instance_key)]
+        """Delete instances that ended `older_than` ago and return how many."""
+        return len(await self._database.fetch(query("tokens", "purge"), older_than, limit))
 
     # ---- jobs ----------------------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class _Run:
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
         token = self._token_of_job(job)
         self._tokens.claim(token)
-        self._end_job(token)
+        self._waits.end_job(token)
         token.listener += 1
         match token.phase:
             case Phase.ENTERING:
@@ -364,11 +364,8 @@ class _Run:
     # ---- jobs, incidents, the end of a token ---------------------------------------------------------------------
 
     def _make_job(self, token: Token, kind: str, retries: int, headers: Mapping[str, str]) -> None:
-        key = self.state.new_key()
-        token.job = key
-        self.state.jobs[key] = token.key
         self._await_worker(token)
-        self.effects.append(commands.JobCreated(key, kind, token.node, token.key, retries, headers))
+        self._waits.open_job(token, kind, retries, headers)
 
     def _await_worker(self, token: Token) -> None:
         """Let a worker claim the token for its job; a user task waits for a person."""
@@ -386,13 +383,6 @@ class _Run:
             raise TargetMissing("there is no such job")
         return self.state.tokens[token]
 
-    def _end_job(self, token: Token) -> None:
-        if token.job:
-            del self.state.jobs[token.job]
-            self.effects.append(commands.JobEnded(token.job))
-            self._waits.clear_incidents(token)
-            token.job = 0
-
     def _terminate(self, token: Token, failed: Token | None = None) -> None:
         """End a token and all that is inside it; `failed` is the one whose error is the reason."""
         if not self._tokens.is_here(token):
@@ -400,10 +390,10 @@ class _Run:
         for child in [t for t in self.state.tokens.values() if t.parent == token.key or t.thrower == token.key]:
             self._terminate(child, failed)
         self.state.undoable = [item for item in self.state.undoable if item[0] != token.key]
-        self._end_job(token)
+        self._waits.end_job(token)
         self._waits.close_all(token)
         self._waits.clear_incidents(token)
         if token is failed:
-            self._tokens.end_failed(token)
+            self._tokens.end_failure(token)
         else:
             self._tokens.terminate(token)

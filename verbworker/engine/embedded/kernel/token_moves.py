@@ -63,7 +63,7 @@ class TokenMoves:
         self._move(token, lives.TERMINATED)
         self._end(token)
 
-    def end_failed(self, token: Token) -> None:
+    def end_failure(self, token: Token) -> None:
         """End a token that has failed: an error event takes over."""
         if token.life.status is not TokenStatus.FAILED:
             raise IllegalTransition(f"a token that is {token.life.status} has not failed")

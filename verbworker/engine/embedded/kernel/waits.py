@@ -1,4 +1,4 @@
-"""What tokens wait for in one step: timers, messages, and the operators of their incidents."""
+"""What tokens wait for in one step: jobs, timers, messages, and the operators of their incidents."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ from verbworker.model import schedule
 
 
 class Waits:
-    """Opens and closes waits and incidents, with the effects that store them."""
+    """Opens and closes jobs, waits and incidents, with the effects that store them."""
 
     def __init__(self, state: State, effects: list[Effect], definition: Definition, now: datetime) -> None:
         self._state = state
@@ -67,6 +67,21 @@ class Waits:
         """Close every wait of a token."""
         for wait in [wait for wait in self._state.waits.values() if wait.token == token.key]:
             self.close(wait)
+
+    def open_job(self, token: Token, kind: str, retries: int, headers: Mapping[str, str]) -> None:
+        """Give a token's work to the workers."""
+        key = self._state.new_key()
+        token.job = key
+        self._state.jobs[key] = token.key
+        self._effects.append(commands.JobCreated(key, kind, token.node, token.key, retries, headers))
+
+    def end_job(self, token: Token) -> None:
+        """Remove the job of a token, and the incidents that held it."""
+        if token.job:
+            del self._state.jobs[token.job]
+            self._effects.append(commands.JobEnded(token.job))
+            self.clear_incidents(token)
+            token.job = 0
 
     def raise_incident(self, token: Token, kind: str, message: str, *, job: int = 0) -> None:
         """Say why a token cannot continue without an operator."""
