@@ -529,3 +529,28 @@ def test_a_termination_forgets_incidents_and_half_joined_branches() -> None:
     game.complete("c")
 
     assert (game.ended, game.state.incidents, game.state.tokens) == ("completed", {}, {})
+
+
+@pytest.mark.req("TOK-22")
+def test_every_element_that_must_be_executed_is() -> None:
+    drawing = Drawing().start().task("work").send("send").user_task("decide").gateway("exclusive", "which")
+    drawing.gateway("parallel", "split", "join").catch("mail", message="m").receive("answer", "n").end("end", "other")
+    drawing.boundary("late", "work", timer="PT1H", interrupting=False).plain("noted").end("noted_end")
+    drawing.boundary("told", "decide", message="stop", interrupting=False).end("told_end")
+    drawing.boundary("refused", "send", error="NO").flow("refused", "other").flow("late", "noted", "noted_end")
+    drawing.flow("begin", "work", "send", "decide", "which").flow("told", "told_end")
+    drawing.flow("which", "split", when="=orch_go").flow("which", "other", when="=not(orch_go)")
+    drawing.flow("split", "mail", "join").flow("split", "answer", "join", "end")
+
+    def begun() -> Game:
+        return Game(drawing).begin(corr_key="k", orch_go=True)
+
+    game = begun().fire("late").complete("work").complete("send").deliver("told")
+    game.complete("io.camunda.zeebe:userTask").deliver("mail")
+    assert (game.ended, game.open_jobs()) == (None, [])
+    assert game.deliver("answer").ended == "completed"
+
+    assert begun().complete("work").throw("send", "NO").ended == "completed"
+
+    left = begun().complete("work").complete("send").complete("io.camunda.zeebe:userTask", orch_go=False)
+    assert left.ended == "completed"

@@ -1,8 +1,11 @@
 """Tokens of the kernel against a slow model of the execution model's text, and each rule that the text gives them."""
 
+import ast
 import random
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.drawing import Drawing
 from tests.support.kernel import INSTANCE, Game
 from tests.support.token_model import LIFE, Kind, Step, TokenTable, shapes
+from verbworker.engine.embedded import kernel
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel import token_life as lives
 from verbworker.engine.embedded.kernel.commands import TargetMissing
@@ -338,6 +342,77 @@ def test_a_token_that_was_terminated_before_its_turn_is_never_scheduled() -> Non
 
     assert (game.ended, game.open_jobs()) == ("completed", [])
     assert [row[2] for row in game.state.ended if row[1] == "b"] == [ENDS.index("terminated")]
+
+
+# ---- what a step may not do ------------------------------------------------------------------------------------------
+
+KERNEL = Path(kernel.__file__).parent
+PURE = {
+    *("ast", "collections", "copy", "dataclasses", "datetime", "enum", "itertools", "json", "re", "types", "typing"),
+    *("verblint", "functools", "operator", "math", "decimal", "orjson", "isodate"),
+}
+OURS = (
+    "verbworker.engine.embedded.kernel",
+    "verbworker.engine.protocol",
+    "verbworker.model",
+    "verbworker.errors",
+    "verbworker.job",
+)
+
+
+def trees() -> dict[str, ast.Module]:
+    return {path.name: ast.parse(path.read_text()) for path in KERNEL.glob("*.py")}
+
+
+@pytest.mark.req("TOK-09", "X-22")
+def test_a_step_waits_for_nothing_and_calls_nothing_outside() -> None:
+    found = []
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncWith | ast.AsyncFor):
+                found.append((name, node.lineno))
+            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            found += [(name, one) for one in imported if one.split(".")[0] not in PURE and not one.startswith(OURS)]
+
+    assert found == []
+
+
+@pytest.mark.req("TOK-09")
+def test_a_command_is_handled_by_one_handler_that_calls_no_other() -> None:
+    (run,) = [node for node in trees()["step.py"].body if isinstance(node, ast.ClassDef)]
+    methods = {node.name: node for node in run.body if isinstance(node, ast.FunctionDef)}
+    handlers = called(methods["apply"]) & methods.keys() - {"_drain", "_token_of_job"}
+    reached, rest = set[str](), [name for handler in handlers for name in called(methods[handler])]
+    while rest:
+        name = rest.pop()
+        if name in methods and name not in reached:
+            reached.add(name)
+            rest += called(methods[name])
+
+    assert handlers >= {"_begin", "_complete", "_retry", "_thrown", "_fire", "_resolve", "_cancel"}
+    assert reached & handlers == set()
+
+
+def called(method: ast.FunctionDef) -> set[str]:
+    return {node.func.attr for node in ast.walk(method) if isinstance(node, ast.Call) and is_own(node.func)}
+
+
+def is_own(function: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(function, ast.Attribute) and getattr(function.value, "id", "") == "self"
+
+
+@pytest.mark.req("TOK-03")
+def test_one_function_alone_changes_what_a_token_lives() -> None:
+    changed = [
+        name
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "life" and isinstance(node.ctx, ast.Store)
+    ]
+
+    # The upgrade of an older document gives its tokens their first life.
+    assert sorted(changed) == ["state_document.py", "token_moves.py"]
 
 
 # ---- compensation --------------------------------------------------------------------------------------------------
