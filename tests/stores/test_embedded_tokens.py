@@ -102,6 +102,22 @@ async def test_of_two_executors_one_claims_the_token(engine: EmbeddedEngine, oth
     assert after.id == before.id
 
 
+@pytest.mark.req("TOK-05", "TOK-06", "TOK-17")
+async def test_a_token_that_another_is_just_about_to_claim_is_not_claimed_twice(
+    engine: EmbeddedEngine, dsn: str
+) -> None:
+    await begin(engine, line("a"))
+    claim = (
+        "UPDATE verbworker_engine.job SET worker = 'other', due_at = now() + interval '1 minute', claims = claims + 1"
+    )
+    async with plain(dsn) as connection, connection.transaction():
+        await connection.execute(claim)
+        asked = asyncio.create_task(engine.activate(Ask("a", "tests", LEASE_MS, ()), 1, -1))
+        await asyncio.wait({asked}, timeout=5)
+
+    assert await asked == []
+
+
 @pytest.mark.req("TOK-17", "TOK-19")
 async def test_a_token_whose_executor_died_between_claim_and_save_is_ready_again_when_the_claim_is_over(
     engine: EmbeddedEngine, dsn: str

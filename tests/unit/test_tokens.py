@@ -366,7 +366,7 @@ def trees() -> dict[str, ast.Module]:
 
 @pytest.mark.req("TOK-09", "X-22")
 def test_a_step_waits_for_nothing_and_calls_nothing_outside() -> None:
-    found = []
+    found: list[tuple[str, str | int]] = []
     for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncWith | ast.AsyncFor):
