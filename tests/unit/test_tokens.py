@@ -382,19 +382,19 @@ def test_a_step_waits_for_nothing_and_calls_nothing_outside() -> None:
 def test_a_command_is_handled_by_one_handler_that_calls_no_other() -> None:
     (run,) = [node for node in trees()["step.py"].body if isinstance(node, ast.ClassDef)]
     methods = {node.name: node for node in run.body if isinstance(node, ast.FunctionDef)}
-    handlers = called(methods["apply"]) & methods.keys() - {"_drain", "_token_of_job"}
-    reached, rest = set[str](), [name for handler in handlers for name in called(methods[handler])]
+    handlers = calls_in(methods["apply"]) & methods.keys() - {"_drain", "_token_of_job"}
+    reached, rest = set[str](), [name for handler in handlers for name in calls_in(methods[handler])]
     while rest:
         name = rest.pop()
         if name in methods and name not in reached:
             reached.add(name)
-            rest += called(methods[name])
+            rest += calls_in(methods[name])
 
     assert handlers >= {"_begin", "_complete", "_retry", "_thrown", "_fire", "_resolve", "_cancel"}
     assert reached & handlers == set()
 
 
-def called(method: ast.FunctionDef) -> set[str]:
+def calls_in(method: ast.FunctionDef) -> set[str]:
     return {node.func.attr for node in ast.walk(method) if isinstance(node, ast.Call) and is_own(node.func)}
 
 
