@@ -60,7 +60,7 @@ async def live(dsn: str, instance: int) -> dict[str, TokenRow]:
 
 async def ended(dsn: str, instance: int) -> list[TokenRow]:
     async with Database(dsn, size=1) as database:
-        return await TokenRows(database).list_ended(instance)
+        return await TokenRows(database).list_history(instance)
 
 
 def shown(rows: Sequence[TokenRow]) -> list[tuple[str, str, int]]:

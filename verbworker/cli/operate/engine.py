@@ -55,7 +55,7 @@ def tokens(
                 f" database; ask that engine where the case is: verbworker runbook where {entry.entry_id}"
             )
         stored = TokenRows(database)
-        ended = await stored.list_ended(carrier.instance_key) if history else []
+        ended = await stored.list_history(carrier.instance_key) if history else []
         return sorted([*ended, *await stored.list_live(carrier.instance_key)], key=lambda token: token.id)
 
     rows = [asdict(token) for token in run_with_client(config.load(dsn=dsn, tenant=tenant), read)]

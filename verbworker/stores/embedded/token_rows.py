@@ -33,7 +33,7 @@ class TokenRows:
         """Return the tokens of an instance that live, oldest first."""
         return [TokenRow(*row) for row in await self._database.fetch(query("token_rows", "live"), instance_key)]
 
-    async def list_ended(self, instance_key: int) -> list[TokenRow]:
+    async def list_history(self, instance_key: int) -> list[TokenRow]:
         """Return the tokens of an instance that have ended and are still kept, oldest first."""
         return [TokenRow(*row) for row in await self._database.fetch(query("token_rows", "ended"), instance_key)]
 
