@@ -102,25 +102,26 @@ removed AS (
   WHERE instance.instance_key = ANY ($12::bigint[]) AND instance.instance_key = ready.instance_key
     AND ready.ended <> ''
   RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
-    coalesce(($14::bytea[])[ready.place], instance.variables) AS variables, instance.created_at
+    coalesce(($14::bytea[])[ready.place], instance.variables) AS variables, instance.created_at,
+    ($15::bytea[])[ready.place] AS tokens
 ),
 ended AS (
   INSERT INTO verbworker_engine.ended_instance (
-    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
+    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at, tokens
   )
-  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock)
+  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock), tokens
   FROM removed
 ),
 job_made AS (
   INSERT INTO verbworker_engine.job (
     job_key, instance_key, tenant_id, case_tenant, type, element_id, element_instance_key, retries, headers, due_at,
-    worker, activated_ms
+    worker, activated_ms, claims
   )
   SELECT
     made.job_key, ready.instance_key, ready.tenant_id, made.case_tenant, made.type, made.element_id,
     made.element_instance_key, made.retries, made.headers,
     (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
-    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
+    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END, (made.worker IS NOT NULL)::integer
   FROM unnest(
     $17::bigint[], $18::text[], $19::text[], $20::bigint[], $21::integer[], $22::text[], $23::text[], $24::bigint[],
     $26::text[]

@@ -145,7 +145,7 @@ removed AS (
   WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
     AND ready.ended <> '' AND ready.revision > 0
   RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
-    coalesce(ready.variables, instance.variables) AS variables, instance.created_at
+    coalesce(ready.variables, instance.variables) AS variables, instance.created_at, ready.state AS tokens
 ),
 begun AS (
   INSERT INTO verbworker_engine.instance (
@@ -157,25 +157,26 @@ begun AS (
 ),
 ended AS (
   INSERT INTO verbworker_engine.ended_instance (
-    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
+    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at, tokens
   )
-  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock)
+  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock), tokens
   FROM removed
   UNION ALL
-  SELECT instance_key, definition_key, tenant_id, ended, variables, (SELECT now FROM clock), (SELECT now FROM clock)
+  SELECT instance_key, definition_key, tenant_id, ended, variables, (SELECT now FROM clock), (SELECT now FROM clock),
+    state
   FROM ready
   WHERE revision = 0 AND ended <> ''
 ),
 job_made AS (
   INSERT INTO verbworker_engine.job (
     job_key, instance_key, tenant_id, case_tenant, type, element_id, element_instance_key, retries, headers, due_at,
-    worker, activated_ms
+    worker, activated_ms, claims
   )
   SELECT
     made.job_key, ready.instance_key, ready.tenant_id, made.case_tenant, made.type, made.element_id,
     made.element_instance_key, made.retries, made.headers,
     (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
-    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
+    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END, (made.worker IS NOT NULL)::integer
   FROM unnest(
     $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[],
     $20::text[]
@@ -197,9 +198,10 @@ FROM ready;
 -- before its first row.
 job_set AS (
   UPDATE verbworker_engine.job
-  SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
-    due_at = (SELECT now FROM clock)
-  FROM unnest($21::bigint[], $22::boolean[], $23::integer[]) AS wanted (job_key, is_held, retries), ready
+  SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL, claims = 0,
+    due_at = (SELECT now FROM clock) + wanted.backoff_ms * interval '1 millisecond'
+  FROM unnest($21::bigint[], $22::boolean[], $23::integer[], $39::bigint[])
+    AS wanted (job_key, is_held, retries, backoff_ms), ready
   WHERE job.job_key = ANY ($21::bigint[]) AND job.job_key = wanted.job_key
     AND ready.instance_key = (wanted.job_key >> 20) << 20
 ),
@@ -255,6 +257,12 @@ message_taken AS (
   FROM unnest($37::bigint[], $38::bigint[]) AS taken (message_key, instance_key)
   JOIN ready ON ready.instance_key = taken.instance_key
   WHERE message.message_key = ANY ($37::bigint[]) AND message.message_key = taken.message_key
+),
+tokens_kept AS (
+  INSERT INTO verbworker_engine.token_history (instance_key, revision, tokens, ended_at)
+  SELECT ready.instance_key, ready.revision, kept.tokens, (SELECT now FROM clock)
+  FROM unnest($40::bigint[], $41::bytea[]) AS kept (instance_key, tokens)
+  JOIN ready ON ready.instance_key = kept.instance_key
 )
 
 -- name: activate
@@ -293,7 +301,8 @@ taken AS (
   SET worker = chosen.worker,
     due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
     -- Strictly growing per job, even if the clock goes back: it distinguishes deliveries.
-    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
+    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1),
+    claims = job.claims + 1
   FROM chosen
   -- The array keeps a plan made while the table was empty from reading the whole of it later.
   WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
@@ -446,7 +455,8 @@ taken AS (
   SET worker = chosen.worker,
     due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
     -- Strictly growing per job, even if the clock goes back: it distinguishes deliveries.
-    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
+    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1),
+    claims = job.claims + 1
   FROM chosen
   -- The array keeps a plan made while the table was empty from reading the whole of it later.
   WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
@@ -488,13 +498,6 @@ WHERE job_key IN (
   WHERE NOT job.is_held
   FOR UPDATE OF job SKIP LOCKED
 );
-
--- name: fail
--- A failed run that leaves retries: the job rests for its backoff.
-UPDATE verbworker_engine.job
-SET retries = $2, worker = NULL, due_at = (SELECT verbworker_engine.now()) + $3::bigint * interval '1 millisecond'
-WHERE job_key = $1 AND NOT is_held AND (worker IS NOT NULL OR due_at <= (SELECT verbworker_engine.now()))
-RETURNING type;
 
 -- name: extend
 -- Extend the timeout of an activated job; a job whose timeout is over has no owner.

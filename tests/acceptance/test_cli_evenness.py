@@ -76,6 +76,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("incidents", "list"): (),
     ("incidents", "show"): (ID,),
     ("incidents", "resolve"): (ID, "--reason", "mended"),
+    ("engine", "tokens"): (ID,),
     ("frames", "list"): (),
     ("frames", "show"): ("7",),
     ("frames", "explain"): ("7",),
@@ -200,7 +201,7 @@ def lock(clinic: Clinic) -> None:
 READING = {
     *(("runbook", word) for word in ("list", "show", "events", "where", "verify")),
     *(("gates", "list"), ("dead-letters", "list"), ("frames", "list"), ("frames", "show"), ("frames", "explain")),
-    *(("incidents", "list"), ("incidents", "show"), ("db", "status"), ("repl",)),
+    *(("incidents", "list"), ("incidents", "show"), ("db", "status"), ("repl",), ("engine", "tokens")),
 }
 
 

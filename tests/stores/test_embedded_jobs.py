@@ -337,7 +337,6 @@ async def test_a_database_that_is_not_there_is_an_engine_that_is_not_there() -> 
             pass
 
 
-@pytest.mark.req("TOK-05")
 async def test_cases_of_all_tenants_are_served_in_turn_at_every_step(engine: EmbeddedEngine) -> None:
     await deploy(engine, line("a", "b"))
     for tenant, cases in (("loud", 20), ("quiet", 2)):

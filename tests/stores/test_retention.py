@@ -48,6 +48,7 @@ OTHER_OWNERS = {
     "verbworker_engine.message_start": "the deployment of a newer version",
     "verbworker_engine.instance": "the engine, when the instance ends",
     "verbworker_engine.ended_instance": "the engine's timers (engine_retention)",
+    "verbworker_engine.token_history": "the engine's timers (engine_retention)",
     "verbworker_engine.job": "the engine, when the job ends",
     "verbworker_engine.timer": "the engine, when the wait is over",
     "verbworker_engine.subscription": "the engine, when the wait is over",

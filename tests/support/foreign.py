@@ -91,7 +91,10 @@ INSERT INTO verbworker_engine.identity (engine_id) VALUES ('{ENGINE}') ON CONFLI
 INSERT INTO verbworker_engine.instance (
   instance_key, definition_key, process_id, tenant_id, start_key, variables, state, created_at
 ) VALUES (
-  {KEY}, {KEY}, '{WORD}', '{TENANT}', '{WORD}', convert_to('{WORD}', 'UTF8'), convert_to('{WORD}', 'UTF8'),
+  {KEY}, {KEY}, '{WORD}', '{TENANT}', '{WORD}', convert_to('{WORD}', 'UTF8'),
+  convert_to(json_build_object('word', '{WORD}', 'tokens', json_build_array())::text, 'UTF8'), clock_timestamp());
+INSERT INTO verbworker_engine.token_history (instance_key, revision, tokens, ended_at)
+VALUES ({KEY}, 1, convert_to(json_build_array(json_build_array(1, '{WORD}', 0, 4, 1, 1))::text, 'UTF8'),
   clock_timestamp());
 INSERT INTO verbworker_engine.ended_instance (
   instance_key, definition_key, tenant_id, status, variables, created_at, ended_at

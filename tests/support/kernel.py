@@ -7,8 +7,10 @@ from typing import Any
 from tests.support.drawing import Drawing
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.definition import compile_models
-from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
+from verbworker.engine.embedded.kernel.state import State
+from verbworker.engine.embedded.kernel.state_document import dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
+from verbworker.engine.embedded.kernel.token_life import TokenEvent
 
 INSTANCE = 1 << 20
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -23,6 +25,8 @@ class Game:
         self.jobs: dict[int, told.JobCreated] = {}
         self.ended: str | None = None
         self.now = NOON
+        self.effects: list[told.Effect] = []
+        self.events: list[TokenEvent] = []
 
     def begin(self, **variables: Any) -> "Game":
         return self.tell(told.Begin(variables))
@@ -32,6 +36,8 @@ class Game:
         state, effects = step(self.definition, self.state, command, self.now)
         self.state = load_state(INSTANCE, json.loads(json.dumps(dump_state(state))))
         assert self.state == state
+        self.effects = effects
+        self.events += state.events
         for effect in effects:
             self._heed(effect)
         assert sorted(self.jobs) == sorted(self.state.jobs)

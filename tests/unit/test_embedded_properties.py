@@ -66,24 +66,24 @@ class Walk:
 
 def share_of_all(sound: Sound, state: State) -> Fraction:
     """What the tokens that live stand for together, those at a join included."""
-    total = sum((sound.shares[token.node] for token in leaves(state)), Fraction(0))
     model = "".join(sound.drawing.parts)
-    for place, arrived in state.arrivals.items():
-        join = place.split(":")[1]
-        total += sound.shares[join] / model.count(f'targetRef="{join}"') * sum(arrived.values())
+    total = Fraction(0)
+    for token in leaves(state):
+        flows = model.count(f'targetRef="{token.node}"') if token.flow else 1
+        total += sound.shares[token.node] / flows
     return total
 
 
 def leaves(state: State) -> list[Token]:
     """The tokens that stand for something: a scope does not, its tokens do, be they at a join."""
-    scopes = {token.parent for token in state.tokens.values()} | {int(place.split(":")[0]) for place in state.arrivals}
+    scopes = {token.parent for token in state.tokens.values()}
     return [token for token in state.tokens.values() if token.key not in scopes]
 
 
 def check(walk: Walk) -> None:
     state = walk.game.state
     if walk.game.ended is not None:
-        assert (state.tokens, state.jobs, state.waits, state.incidents, state.arrivals) == ({}, {}, {}, {}, {})
+        assert (state.tokens, state.jobs, state.waits, state.incidents, state.forks) == ({}, {}, {}, {}, {})
         return
     assert INSTANCE in state.tokens
     for token in state.tokens.values():
@@ -101,7 +101,7 @@ def check(walk: Walk) -> None:
 def is_alive(state: State) -> bool:
     """Every token that has no token inside waits for something, so that an instance that lives can go on."""
     waiting = {wait.token for wait in state.waits.values()} | set(state.jobs.values())
-    return all(token.key in waiting for token in leaves(state))
+    return all(token.key in waiting or token.flow for token in leaves(state))
 
 
 def walked(block: Block, seed: int, moves: int = MOST_MOVES) -> Walk:

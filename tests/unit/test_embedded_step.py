@@ -9,7 +9,7 @@ from tests.support.kernel import INSTANCE, Game
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import Begin, CompleteJob, Resolve, TargetMissing
 from verbworker.engine.embedded.kernel.inspection import active_elements
-from verbworker.engine.embedded.kernel.state import dump_state, load_state
+from verbworker.engine.embedded.kernel.state_document import dump_state, load_state
 from verbworker.errors import CommandInvalid
 from verbworker.stores.embedded.tokens import NewInstance, new_instance
 
@@ -107,7 +107,7 @@ def test_a_join_waits_for_every_branch_and_opens_once() -> None:
     game.complete("r")
     assert (game.open_jobs(), game.ended) == (["l"], None)
     game.complete("l")
-    assert (game.open_jobs(), game.state.arrivals) == (["after"], {})
+    assert (game.open_jobs(), [t.flow for t in game.state.tokens.values() if t.flow]) == (["after"], [])
     game.complete("after")
     assert game.ended == "completed"
 
@@ -524,8 +524,33 @@ def test_a_termination_forgets_incidents_and_half_joined_branches() -> None:
     drawing = Drawing().start().gateway("parallel", "fork", "join").task("a").task("b").task("c").terminate_end("stop")
     drawing.end().flow("begin", "fork").flow("fork", "a", "join", "end").flow("fork", "b", "join")
     game = Game(drawing.flow("fork", "c", "stop")).begin().complete("a").exhaust("b")
-    assert (len(game.state.incidents), len(game.state.arrivals)) == (1, 1)
+    assert (len(game.state.incidents), [t.node for t in game.state.tokens.values() if t.flow]) == (1, ["join"])
 
     game.complete("c")
 
-    assert (game.ended, game.state.incidents, game.state.arrivals) == ("completed", {}, {})
+    assert (game.ended, game.state.incidents, game.state.tokens) == ("completed", {}, {})
+
+
+@pytest.mark.req("TOK-22")
+def test_every_element_that_must_be_executed_is() -> None:
+    drawing = Drawing().start().task("work").send("send").user_task("decide").gateway("exclusive", "which")
+    drawing.gateway("parallel", "split", "join").catch("mail", message="m").receive("answer", "n").end("end", "other")
+    drawing.boundary("late", "work", timer="PT1H", interrupting=False).plain("noted").end("noted_end")
+    drawing.boundary("told", "decide", message="stop", interrupting=False).end("told_end")
+    drawing.boundary("refused", "send", error="NO").flow("refused", "other").flow("late", "noted", "noted_end")
+    drawing.flow("begin", "work", "send", "decide", "which").flow("told", "told_end")
+    drawing.flow("which", "split", when="=orch_go").flow("which", "other", when="=not(orch_go)")
+    drawing.flow("split", "mail", "join").flow("split", "answer", "join", "end")
+
+    def begun() -> Game:
+        return Game(drawing).begin(corr_key="k", orch_go=True)
+
+    game = begun().fire("late").complete("work").complete("send").deliver("told")
+    game.complete("io.camunda.zeebe:userTask").deliver("mail")
+    assert (game.ended, game.open_jobs()) == (None, [])
+    assert game.deliver("answer").ended == "completed"
+
+    assert begun().complete("work").throw("send", "NO").ended == "completed"
+
+    left = begun().complete("work").complete("send").complete("io.camunda.zeebe:userTask", orch_go=False)
+    assert left.ended == "completed"

@@ -127,6 +127,7 @@ PLACES: Mapping[str, CommandPlace] = {
         example="verbworker ingress --app verbs:registry --port 8091",
     ),
     "incidents": CommandPlace("operate.incidents", "app", "Incidents: cases that wait for an operator."),
+    "engine": CommandPlace("operate.engine", "app", "The embedded engine: the tokens of a case."),
     "frames": CommandPlace("operate.frames", "app", "Frames: the history of each job, and jobs held for a person."),
     "db": CommandPlace("operate.db", "app", "The database and its migrations."),
     "erase": CommandPlace(

@@ -202,12 +202,8 @@ class EmbeddedEngine:
         if retries <= 0:
             await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
             return
-        with translate_errors():
-            kind = await self._tokens.fail(job_key, retries=min(retries, 2**31 - 1), backoff_ms=max(backoff_ms, 0))
-            if kind is None:
-                raise await self._refusal(self._database, job_key, "")
-        if backoff_ms <= 0:
-            self._waiters.tell([kind])
+        command = told.FailJob(job_key, min(retries, 2**31 - 1), max(backoff_ms, 0))
+        await self._tell(job_key, command, is_job=True)
 
     async def throw(self, job_key: int, *, code: str, message: str, lease_token: str | None = None) -> None:
         """End a job with a BPMN error; if uncaught, the job is held with an incident."""
@@ -368,7 +364,9 @@ class EmbeddedEngine:
             return await TRANSACTION.run(work)
 
     def _wake_waiters(self, changes: list[Change]) -> None:
-        if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:
+        kinds = {job.type for change in changes for job in change.jobs.values() if job.worker is None}
+        kinds.update(*(change.freed for change in changes))
+        if kinds:
             self._waiters.tell(kinds)
 
     # ---- opening and closing -----------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import TargetMissing
 from verbworker.engine.embedded.kernel.definition import Definition
-from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
+from verbworker.engine.embedded.kernel.state import EndedToken, State
+from verbworker.engine.embedded.kernel.state_document import dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.protocol import EngineIncident, Start, Started, Variables
 from verbworker.errors import CommandInvalid
@@ -28,6 +29,7 @@ from verbworker.stores.embedded.tokens import (
 )
 
 LONGEST_MESSAGE = 10_000  # characters of an error; incidents and the console hold it
+_MOST_ENDED = 64  # tokens in a document; then they go to the history, so that an instance that loops stays small
 DEFAULT_TENANT: Final = "<default>"
 
 
@@ -82,6 +84,7 @@ class InstanceStep:
         self.state = state or (state_of(kept) if kept.revision else State(kept.instance_key))
         self._definition = definition
         self._has_new_variables = not kept.revision
+        self._tokens: list[EndedToken] = []  # for the stored history
 
     def tell(self, command: told.Command, now: datetime) -> None:
         """Apply a command; one that raises `TargetMissing` or `CommandInvalid` changes nothing."""
@@ -92,6 +95,10 @@ class InstanceStep:
         self.state = state
         for effect in effects:
             self._note(effect, command)
+        if len(state.ended) >= _MOST_ENDED and not self.change.ended and self.kept.revision:
+            self._tokens += state.ended
+            state.ended = []
+            self.change.tokens = orjson.dumps(self._tokens)
 
     def put(self, variables: Variables) -> None:
         """Set variables from outside the model."""
@@ -111,7 +118,8 @@ class InstanceStep:
         variables = value.pop("variables")
         self.change.variables = serialize(variables) if self._has_new_variables else None
         self.change.case_tenant = case_tenant if isinstance(case_tenant := variables.get(TENANT_ID), str) else ""
-        self.change.state = b"" if self.change.ended else orjson.dumps(value)
+        # An ended instance has no state any more, only the tokens that it had.
+        self.change.state = orjson.dumps(self.state.ended if self.change.ended else value)
         return self.change
 
     def snapshot(self) -> StoredInstance:
@@ -135,9 +143,12 @@ class InstanceStep:
                 change.jobs_set.pop(key, None)
                 change.jobs_gone.append(key)
             case told.JobHeld(key):
-                change.jobs_set[key] = True, 0 if isinstance(command, told.ExhaustJob) else None
+                change.jobs_set[key] = True, 0 if isinstance(command, told.ExhaustJob) else None, 0
+            case told.JobRested(key, kind, retries, backoff_ms):
+                change.jobs_set[key] = False, retries, backoff_ms
+                change.freed += () if backoff_ms else (kind,)
             case told.JobFreed(key):
-                change.jobs_set[key] = False, None
+                change.jobs_set[key] = False, None, 0
             case told.TimerSet(key, due):
                 change.timers[key] = due
             case told.Subscribed(key, message, correlation_key):

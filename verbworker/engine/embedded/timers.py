@@ -11,6 +11,7 @@ from verbworker.engine.embedded.kernel.commands import Fire, TargetMissing
 from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
 from verbworker.errors import EngineError, StoreError
 from verbworker.stores.database import Database
+from verbworker.stores.embedded.token_rows import TokenRows
 from verbworker.stores.embedded.tokens import Change, StoredInstance
 
 _log = logging.getLogger(__name__)
@@ -88,9 +89,11 @@ class EngineTimers:
         return True
 
     async def sweep(self) -> int:
-        """Delete a batch of expired messages and one of instances that ended long ago; return how many."""
+        """Delete batches of expired messages, and of instances and tokens that ended long ago; return how many."""
         self._skipped.clear()  # retry the skipped timers
         expired = await self._stores.subscriptions.expire(_SWEPT)
         if self._retention is None:
             return expired
-        return expired + await self._stores.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        instances = await self._stores.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        tokens = await TokenRows(self._database).purge(older_than=self._retention, limit=_SWEPT)
+        return expired + instances + tokens

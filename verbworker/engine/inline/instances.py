@@ -96,8 +96,10 @@ class InlineInstances:
         """Give a job back with these retries."""
         known = self.jobs.open(job_key)
         self.jobs.fail(known, retries, message, backoff_ms)
-        if retries <= 0 and not known.is_ghost:
-            self._tell(known.job.process_instance_key, told.ExhaustJob(job_key, message))
+        if known.is_ghost:
+            return
+        command = told.FailJob(job_key, retries, backoff_ms) if retries > 0 else told.ExhaustJob(job_key, message)
+        self._tell(known.job.process_instance_key, command)
 
     def throw(self, job_key: int, code: str, message: str) -> None:
         """End a job with an error; if uncaught, the job is held."""

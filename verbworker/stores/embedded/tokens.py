@@ -102,19 +102,21 @@ class Change:
     case_tenant: str = ""  # of the case that the instance carries out
     jobs: dict[int, JobRow] = field(default_factory=dict)
     jobs_gone: list[int] = field(default_factory=list)
-    jobs_set: dict[int, tuple[bool, int | None]] = field(default_factory=dict)  # held, and new retries
+    jobs_set: dict[int, tuple[bool, int | None, int]] = field(default_factory=dict)  # held, new retries, backoff in ms
+    freed: tuple[str, ...] = ()  # types of jobs that failed and may be claimed again at once
     timers: dict[int, datetime] = field(default_factory=dict)
     subscriptions: dict[int, tuple[str, str]] = field(default_factory=dict)
     closed: list[int] = field(default_factory=list)
     incidents: dict[int, IncidentRow] = field(default_factory=dict)
     incidents_gone: list[int] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)  # messages removed from the buffer
+    tokens: bytes = b""  # that ended, for the history of an instance that goes on
 
     @property
     def is_rich(self) -> bool:
         """Return whether there is more to save than ended and new jobs."""
         waits = self.timers or self.subscriptions or self.closed or self.taken
-        return bool(waits or self.jobs_set or self.incidents or self.incidents_gone)
+        return bool(waits or self.jobs_set or self.incidents or self.incidents_gone or self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +302,6 @@ class Tokens:
         """Make jobs, by key and `activated_ms`, available again after the requesting worker has gone."""
         await self._database.execute(query("tokens", "give_back"), *columns(unread, 2))
 
-    async def fail(self, job_key: int, *, retries: int, backoff_ms: int) -> str | None:
-        """Put a job into backoff and return its type; None when it does not exist or may not be reported on."""
-        row = await self._database.fetchrow(query("tokens", "fail"), job_key, retries, backoff_ms)
-        return None if row is None else row["type"]
-
     async def extend(self, job_key: int, timeout_ms: int) -> bool:
         """Extend the timeout of a worker's job; False when no worker has it."""
         return await self._database.fetchrow(query("tokens", "extend"), job_key, timeout_ms) is not None
@@ -365,7 +362,8 @@ def job_rows(change: Change) -> list[tuple[object, ...]]:
 
 def _rich_rows(changes: list[Change]) -> list[list[object]]:
     """Return the columns that only `save` takes."""
-    jobs_set = [(key, held, retries) for c in changes for key, (held, retries) in c.jobs_set.items()]
+    jobs_set = [(key, *said) for c in changes for key, said in c.jobs_set.items()]
+    *held, backoffs = columns(jobs_set, 4)
     incidents = [
         (i.key, i.job, i.element_id, i.kind, i.message, i.element_instance_key)
         for c in changes
@@ -373,11 +371,13 @@ def _rich_rows(changes: list[Change]) -> list[list[object]]:
     ]
     subscriptions = [(key, name, wanted) for c in changes for key, (name, wanted) in c.subscriptions.items()]
     return [
-        *columns(jobs_set, 3),
+        *held,
         *columns([item for c in changes for item in c.timers.items()], 2),
         *columns(subscriptions, 3),
         [key for c in changes for key in c.closed],
         *columns(incidents, 6),
         [key for c in changes for key in c.incidents_gone],
         *columns([(message, c.kept.instance_key) for c in changes for message in c.taken], 2),
+        backoffs,
+        *columns([(c.kept.instance_key, c.tokens) for c in changes if c.tokens], 2),
     ]

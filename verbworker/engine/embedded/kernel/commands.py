@@ -23,6 +23,15 @@ class CompleteJob:
 
 
 @dataclass(frozen=True, slots=True)
+class FailJob:
+    """A run of a job failed and it has retries left: the same token tries again after a backoff."""
+
+    job: int
+    retries: int
+    backoff_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ExhaustJob:
     """A job has no retries left."""
 
@@ -66,7 +75,7 @@ class Cancel:
     """End the instance in its current state."""
 
 
-Command = Begin | CompleteJob | ExhaustJob | ThrowError | Fire | Deliver | Resolve | Cancel
+Command = Begin | CompleteJob | FailJob | ExhaustJob | ThrowError | Fire | Deliver | Resolve | Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,16 @@ class JobHeld:
     """A job is held until its incident is resolved."""
 
     key: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRested:
+    """A job may be worked on again after a time."""
+
+    key: int
+    type: str
+    retries: int
+    backoff_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +173,7 @@ class Ended:
     status: str
 
 
-JobEffect = JobCreated | JobEnded | JobHeld | JobFreed
+JobEffect = JobCreated | JobEnded | JobHeld | JobRested | JobFreed
 WaitEffect = TimerSet | Subscribed | WaitClosed
 Effect = JobEffect | WaitEffect | IncidentRaised | IncidentGone | Ended
 

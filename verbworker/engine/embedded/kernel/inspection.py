@@ -14,8 +14,8 @@ def active_elements(definition: Definition, state: State) -> list[ActiveElement]
     """Return the elements that hold a token; each message that one waits for is a line of its own."""
     found: list[ActiveElement] = []
     for token in state.tokens.values():
-        if token.key == state.instance_key:
-            continue  # the process itself
+        if token.key == state.instance_key or token.flow:
+            continue  # the process itself, or a token at a join, whose gateway is not active yet
         messages = [wait for wait in state.waits.values() if wait.token == token.key and wait.message]
         for wait in messages or [TokenWait(0, token.key, token.node)]:
             kind = _CAPITAL.sub("_", definition.nodes[wait.node].element).upper()

@@ -7,10 +7,18 @@ from typing import Any
 
 from verbworker.engine.embedded.kernel import commands, conditions, joins, scopes
 from verbworker.engine.embedded.kernel.commands import Command, Effect, TargetMissing
-from verbworker.engine.embedded.kernel.definition import Action, Definition, MessageWait, Node, NodeListener, TimerWait
-from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenIncident, TokenWait
+from verbworker.engine.embedded.kernel.definition import (
+    USER_TASK,
+    Action,
+    Definition,
+    Node,
+    NodeListener,
+)
+from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenWait
+from verbworker.engine.embedded.kernel.token_life import TokenMode, TokenStatus
+from verbworker.engine.embedded.kernel.token_moves import TokenMoves
 from verbworker.engine.embedded.kernel.user_task_headers import resolve_headers
-from verbworker.model import schedule
+from verbworker.engine.embedded.kernel.waits import Waits
 
 _NO_VARIABLES: Mapping[str, Any] = {}
 _MOST_MOVES = 10_000  # a loop of gateways would move for ever inside one transaction
@@ -30,8 +38,8 @@ class _Run:
         self.state = state
         self.effects: list[Effect] = []
         self._nodes = definition.nodes
-        self._now = now
-        self._now_ms = int(now.timestamp() * 1000)
+        self._tokens = TokenMoves(state, int(now.timestamp() * 1000))
+        self._waits = Waits(state, self.effects, definition, now)
         self._moves: deque[Callable[[], None]] = deque()
 
     def apply(self, command: Command) -> None:
@@ -42,11 +50,14 @@ class _Run:
                 self._begin(variables, start)
             case commands.CompleteJob(job, variables):
                 self._complete(job, variables)
+            case commands.FailJob(job, retries, backoff_ms):
+                self._retry(job, retries, backoff_ms)
             case commands.ExhaustJob(job, message):
                 token = self._token_of_job(job)
+                self._tokens.fail(token)
                 self.effects.append(commands.JobHeld(job))
                 listens = token.phase is not Phase.ACTIVE
-                self._incident(
+                self._waits.raise_incident(
                     token, "EXECUTION_LISTENER_NO_RETRIES" if listens else "JOB_NO_RETRIES", message, job=job
                 )
             case commands.ThrowError(job, code, message):
@@ -60,6 +71,7 @@ class _Run:
             case commands.Cancel():  # pragma: no branch  # there is no other command
                 self._cancel()
         self._drain()
+        self._tokens.prune_forks()
 
     def _drain(self) -> None:
         moves = 0
@@ -69,21 +81,18 @@ class _Run:
                 raise TargetMissing("the model moves for ever without waiting for anything")
             self._moves.popleft()()
 
-    def _key(self) -> int:
-        self.state.last_key += 1
-        return self.state.instance_key + self.state.last_key
-
     # ---- commands ------------------------------------------------------------------------------------------------
 
     def _begin(self, variables: Mapping[str, Any], start: str) -> None:
         self.state.variables.update(variables)
-        root = self._make_token(self.state.instance_key, "", -1)
+        root = self._tokens.make(self.state.instance_key, "", -1, (), TokenMode.FORWARD)
         root.taken = [start] if start else []
         self._enter(root)
 
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
         token = self._token_of_job(job)
-        self._end_job(token)
+        self._tokens.claim(token)
+        self._waits.end_job(token)
         token.listener += 1
         match token.phase:
             case Phase.ENTERING:
@@ -95,14 +104,28 @@ class _Run:
                 scopes.merge(self.state, token, variables)
                 self._listen_and_finish(token)
 
+    def _retry(self, job: int, retries: int, backoff_ms: int) -> None:
+        """Reschedule the token of a job: the job's due time is the timer that wakes it."""
+        token = self._token_of_job(job)
+        self._tokens.fail(token)
+        if backoff_ms > 0:
+            self._tokens.rest(token)
+        else:
+            self._await_worker(token)
+        node = self._nodes[token.node]
+        listeners = {Phase.ENTERING: node.entering, Phase.LEAVING: node.leaving}.get(token.phase)
+        kind = node.job_type if listeners is None else listeners[token.listener].type
+        self.effects.append(commands.JobRested(job, kind, retries, backoff_ms))
+
     def _thrown(self, job: int, code: str, message: str) -> None:
         token = self._token_of_job(job)
         if token.phase is not Phase.ACTIVE:
             raise TargetMissing("a listener's job throws no error")
-        if not self._catch(token, code):
+        self._tokens.fail(token)
+        if not self._catch(token, code, token):
             self.effects.append(commands.JobHeld(job))
             words = f"an error with the code '{code}' was thrown and nothing catches it: {message}"
-            self._incident(token, "UNHANDLED_ERROR_EVENT", words, job=job)
+            self._waits.raise_incident(token, "UNHANDLED_ERROR_EVENT", words, job=job)
 
     def _fire(self, key: int, variables: Mapping[str, Any]) -> None:
         wait = self.state.waits.get(key)
@@ -110,7 +133,8 @@ class _Run:
             raise TargetMissing("the wait is over")
         token, node = self.state.tokens[wait.token], self._nodes[wait.node]
         if node.id == token.node:
-            self._close(wait)
+            self._tokens.claim(token)
+            self._waits.close(wait)
             self._leave(token, variables)
         elif node.attached_to:
             self._boundary(wait, token, node, variables)
@@ -122,10 +146,12 @@ class _Run:
         if incident is None:
             raise TargetMissing("there is no such incident")
         self.effects.append(commands.IncidentGone(key))
+        token = self.state.tokens[incident.token]
         if incident.job:
+            self._await_worker(token)
             self.effects.append(commands.JobFreed(incident.job))
             return
-        token = self.state.tokens[incident.token]
+        self._tokens.claim(token)
         token.is_stuck = False
         self._enter(token, is_new=True)
 
@@ -136,21 +162,18 @@ class _Run:
     def _visible(self, token: Token) -> Mapping[str, Any]:
         return scopes.visible(self.state, token)
 
-    def _visible_for(self, token: Token, node: Node) -> Mapping[str, Any]:
-        """Return what a wait of a token sees: an event on its boundary does not see the token's own variables."""
-        return scopes.visible(self.state, self.state.tokens.get(token.parent) if node.attached_to else token)
-
-    def _make_token(self, key: int, node_id: str, parent: int) -> Token:
-        token = Token(key, node_id, parent, since_ms=self._now_ms)
-        self.state.tokens[key] = token
-        return token
-
     # ---- a token's path through a node -------------------------------------------------------------------------------
 
-    def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
-        token = self._make_token(self._key(), node_id, parent)
-        token.thrower = thrower
-        self._moves.append(lambda: self._enter(token, is_new=True))
+    def _arrive(self, node_id: str, parent: int, groups: tuple[int, ...], mode: TokenMode, *, flow: str = "") -> Token:
+        """Make a token at a node; with a flow, at a join."""
+        token = self._tokens.make(self.state.new_key(), node_id, parent, groups, mode)
+        token.flow = flow
+        self._later(token, (lambda: self._join(token)) if flow else (lambda: self._enter(token, is_new=True)))
+        return token
+
+    def _later(self, token: Token, move: Callable[[], None]) -> None:
+        """Move a token when all that came before is done, unless that ended it."""
+        self._moves.append(lambda: move() if self._tokens.is_here(token) else None)
 
     def _enter(self, token: Token, *, is_new: bool = False) -> None:
         if is_new:
@@ -164,14 +187,15 @@ class _Run:
     def _activate(self, token: Token) -> None:
         node = self._nodes[token.node]
         try:
-            self._open_boundaries(token, node)
+            self._waits.open_boundaries(token, node)
             token.phase, token.listener = Phase.ACTIVE, 0
             self._act(token, node)
         except conditions.Stuck as stuck:
-            self._close_waits(token)
+            self._waits.close_all(token)
             # Resolving the incident runs the listeners before the node again, as on the broker.
             token.is_stuck, token.phase, token.listener = True, Phase.ENTERING, 0
-            self._incident(token, stuck.kind, str(stuck))
+            self._tokens.fail(token)
+            self._waits.raise_incident(token, stuck.kind, str(stuck))
 
     def _act(self, token: Token, node: Node) -> None:
         match node.act:
@@ -181,7 +205,8 @@ class _Run:
                 headers = resolve_headers(node.headers, self._visible(token)) if node.headers else node.headers
                 self._make_job(token, node.job_type, node.retries, headers)
             case Action.CATCH:
-                self._open(token, node)
+                self._waits.open(token, node)
+                self._tokens.block(token)
             case Action.EXCLUSIVE:
                 token.taken = conditions.one_way(node, self._visible(token))
                 self._leave(token)
@@ -190,23 +215,25 @@ class _Run:
                 self._leave(token)
             case Action.CHOICE:
                 for flow in node.outgoing:
-                    self._open(token, self._nodes[flow.target])
+                    self._waits.open(token, self._nodes[flow.target])
+                self._tokens.block(token)
             case Action.SCOPE:
                 start = token.taken[0] if token.taken else node.starts
                 token.taken = []
-                self._arrive(start, token.key)
+                self._tokens.block(token)
+                self._arrive(start, token.key, token.life.groups, token.life.mode)
             case Action.ERROR_END:
                 self._end_by_error(token, node)
             case Action.TERMINATE_END:
                 for other in [t for t in self.state.tokens.values() if t.parent == token.parent and t is not token]:
                     self._terminate(other)
-                joins.forget(self.state, token.parent)
                 self._leave(token)
             case Action.COMPENSATE:  # pragma: no branch  # there is no other action
                 self._undo(token, node)
 
     def _leave(self, token: Token, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
-        self._close_waits(token)
+        self._tokens.claim(token)
+        self._waits.close_all(token)
         scopes.map_out(self.state, token, self._nodes[token.node].outputs, variables)
         token.phase, token.listener = Phase.LEAVING, 0
         self._listen_and_finish(token)
@@ -220,7 +247,7 @@ class _Run:
 
     def _finish(self, token: Token) -> None:
         node = self._nodes[token.node]
-        del self.state.tokens[token.key]
+        self._tokens.complete(token)
         if token.key == self.state.instance_key:
             self._end(InstanceStatus.COMPLETED)
             return
@@ -231,21 +258,37 @@ class _Run:
             return
         if node.undone_by:
             self.state.undoable.append((token.parent, node.id, node.undone_by))
-        for flow in node.outgoing:
-            if token.taken and flow.id not in token.taken:
-                continue
-            if joins.is_complete(self.state, token.parent, self._nodes[flow.target], flow.id):
-                self._arrive(flow.target, token.parent)
+        self._take_flows(token, node)
         self._moves.append(lambda: self._settle(token.parent))
 
+    def _take_flows(self, token: Token, node: Node) -> None:
+        """Go on over the flows that were chosen. Several make a fork: its children are one group."""
+        flows = [flow for flow in node.outgoing if not token.taken or flow.id in token.taken]
+        groups = token.life.groups
+        if len(flows) > 1:
+            groups = (*joins.inside_of(self.state, groups), token.key)
+            self.state.forks[token.key] = node.id
+        for flow in flows:
+            waits = joins.is_join(self._nodes[flow.target])
+            self._arrive(flow.target, token.parent, groups, token.life.mode, flow=flow.id if waits else "")
+
+    def _join(self, token: Token) -> None:
+        """Wait at a join for the others of the group, or complete them all and go on as one token."""
+        node = self._nodes[token.node]
+        met = joins.meet(self.state, node, token)
+        if met is None:
+            self._tokens.block(token)
+            return
+        for one in met:
+            self._tokens.complete(one)
+        self._arrive(node.id, token.parent, joins.groups_after(self.state, met), token.life.mode)
+
     def _settle(self, scope: int) -> None:
-        """Leave a scope without active tokens; a token waiting at a join is active."""
+        """Leave a scope without tokens; one that waits at a join is a token."""
         token = self.state.tokens.get(scope)
         if token is None or token.phase is not Phase.ACTIVE:
             return
         if any(t.parent == scope for t in self.state.tokens.values()):
-            return
-        if joins.has_waiting(self.state, scope):
             return
         self._leave(token)
 
@@ -255,71 +298,41 @@ class _Run:
 
     # ---- events ----------------------------------------------------------------------------------------------------
 
-    def _open_boundaries(self, token: Token, node: Node) -> None:
-        for boundary in node.boundaries:
-            if self._nodes[boundary].wait is not None:
-                self._open(token, self._nodes[boundary])
-
-    def _open(self, token: Token, node: Node) -> None:
-        match node.wait:
-            case TimerWait():
-                self._set_timer(token, node, node.wait)
-            case MessageWait(name, variable):  # pragma: no branch  # there is no other wait
-                key = conditions.correlation_key(variable, self._visible_for(token, node))
-                wait = TokenWait(self._key(), token.key, node.id, message=name, correlation_key=key)
-                self.state.waits[wait.key] = wait
-                self.effects.append(commands.Subscribed(wait.key, name, key, node.id, node.is_interrupting))
-
-    def _set_timer(self, token: Token, node: Node, timer: TimerWait) -> None:
-        due, text = conditions.due(timer, self._visible_for(token, node), self._now)
-        wait = TokenWait(self._key(), token.key, node.id, due.at, due.again, text)
-        self.state.waits[wait.key] = wait
-        self.effects.append(commands.TimerSet(wait.key, due.at))
-
     def _boundary(self, wait: TokenWait, host: Token, node: Node, variables: Mapping[str, Any]) -> None:
         if node.is_interrupting:
-            parent = host.parent
             self._terminate(host)
-            self._happen(node, parent, variables)
+            self._happen(node, host, variables)
             return
-        due = (
-            None
-            if wait.due is None
-            else schedule.next_due(wait.text, schedule.DueTime(wait.due, wait.again), self._now)
-        )
-        if due is not None:
-            wait.due, wait.again = due.at, due.again
-            self.effects.append(commands.TimerSet(wait.key, due.at))
-        elif wait.due is not None:
-            self._close(wait)
-        self._happen(node, host.parent, variables)
+        self._waits.repeat(wait)
+        self._happen(node, host, variables)
 
     def _chosen(self, gateway: Token, node: Node, variables: Mapping[str, Any]) -> None:
-        self._close_waits(gateway)
-        del self.state.tokens[gateway.key]
-        self._happen(node, gateway.parent, variables)
+        self._waits.close_all(gateway)
+        self._tokens.complete(gateway)
+        self._happen(node, gateway, variables)
 
-    def _happen(self, node: Node, parent: int, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
+    def _happen(self, node: Node, host: Token, variables: Mapping[str, Any] = _NO_VARIABLES) -> None:
         """Enter an event that was awaited by another token: it is left immediately, without start listeners."""
-        token = self._make_token(self._key(), node.id, parent)
-        self._moves.append(lambda: self._leave(token, variables))
+        token = self._tokens.make(self.state.new_key(), node.id, host.parent, host.life.groups, host.life.mode)
+        self._later(token, lambda: self._leave(token, variables))
 
     def _end_by_error(self, token: Token, node: Node) -> None:
         scope = self.state.tokens[token.parent]
-        if node.error_code is None or not self._catch(scope, node.error_code):
+        if node.error_code is None or not self._catch(scope, node.error_code, token):
             raise conditions.Stuck("UNHANDLED_ERROR_EVENT", f"nothing catches the error '{node.error_code}'")
 
-    def _catch(self, token: Token, code: str) -> bool:
+    def _catch(self, first: Token, code: str, failed: Token) -> bool:
         """Pass an error to the nearest event that catches it; one with the exact code has priority."""
-        host: Token | None = token
+        host: Token | None = first
         while host is not None:
             boundaries = [self._nodes[boundary] for boundary in self._nodes[host.node].boundaries]
             catching = [b for b in boundaries if b.catches_error and b.error_code in (code, None)]
             if catching:
                 catching.sort(key=lambda b: b.error_code is None)
-                parent = host.parent
-                self._terminate(host)
-                self._happen(catching[0], parent)
+                if failed.life.status is not TokenStatus.FAILED:
+                    self._tokens.fail(failed)
+                self._terminate(host, failed)
+                self._happen(catching[0], host)
                 return True
             host = self.state.tokens.get(host.parent)
         return False
@@ -334,7 +347,10 @@ class _Run:
 
     def _undo_next(self, token: Token) -> None:
         if token.undo:
-            self._arrive(token.undo.pop(0), token.parent, thrower=token.key)
+            self._tokens.block(token)
+            handler = token.undo.pop(0)
+            undoing = self._arrive(handler, token.parent, token.life.groups, TokenMode.COMPENSATION)
+            undoing.thrower = token.key
         else:
             self._leave(token)
 
@@ -348,10 +364,15 @@ class _Run:
     # ---- jobs, incidents, the end of a token ---------------------------------------------------------------------
 
     def _make_job(self, token: Token, kind: str, retries: int, headers: Mapping[str, str]) -> None:
-        key = self._key()
-        token.job = key
-        self.state.jobs[key] = token.key
-        self.effects.append(commands.JobCreated(key, kind, token.node, token.key, retries, headers))
+        self._await_worker(token)
+        self._waits.open_job(token, kind, retries, headers)
+
+    def _await_worker(self, token: Token) -> None:
+        """Let a worker claim the token for its job; a user task waits for a person."""
+        if token.phase is Phase.ACTIVE and self._nodes[token.node].job_type == USER_TASK:
+            self._tokens.block(token)
+        else:
+            self._tokens.schedule(token)
 
     def _make_listener_job(self, token: Token, listener: NodeListener) -> None:
         self._make_job(token, listener.type, listener.retries, {})
@@ -362,39 +383,17 @@ class _Run:
             raise TargetMissing("there is no such job")
         return self.state.tokens[token]
 
-    def _end_job(self, token: Token) -> None:
-        if token.job:
-            del self.state.jobs[token.job]
-            self.effects.append(commands.JobEnded(token.job))
-            self._clear_incidents(token)
-            token.job = 0
-
-    def _incident(self, token: Token, kind: str, message: str, *, job: int = 0) -> None:
-        incident = TokenIncident(self._key(), token.key, kind, message, job)
-        self.state.incidents[incident.key] = incident
-        self.effects.append(commands.IncidentRaised(incident.key, kind, message, token.node, job, token.key))
-
-    def _clear_incidents(self, token: Token) -> None:
-        for key in [key for key, incident in self.state.incidents.items() if incident.token == token.key]:
-            del self.state.incidents[key]
-            self.effects.append(commands.IncidentGone(key))
-
-    def _close(self, wait: TokenWait) -> None:
-        del self.state.waits[wait.key]
-        self.effects.append(commands.WaitClosed(wait.key))
-
-    def _close_waits(self, token: Token) -> None:
-        for wait in [wait for wait in self.state.waits.values() if wait.token == token.key]:
-            self._close(wait)
-
-    def _terminate(self, token: Token) -> None:
-        if token.key not in self.state.tokens:
+    def _terminate(self, token: Token, failed: Token | None = None) -> None:
+        """End a token and all that is inside it; `failed` is the one whose error is the reason."""
+        if not self._tokens.is_here(token):
             return
         for child in [t for t in self.state.tokens.values() if t.parent == token.key or t.thrower == token.key]:
-            self._terminate(child)
-        joins.forget(self.state, token.key)
+            self._terminate(child, failed)
         self.state.undoable = [item for item in self.state.undoable if item[0] != token.key]
-        self._end_job(token)
-        self._close_waits(token)
-        self._clear_incidents(token)
-        del self.state.tokens[token.key]
+        self._waits.end_job(token)
+        self._waits.close_all(token)
+        self._waits.clear_incidents(token)
+        if token is failed:
+            self._tokens.end_failure(token)
+        else:
+            self._tokens.terminate(token)
