@@ -135,7 +135,7 @@ async def test_an_entry_says_whether_it_ends_at_once_goes_on_or_asks_people(
     assert (entry.mode, listed.mode) == (mode, mode)
 
 
-@pytest.mark.req("VER-01")
+@pytest.mark.req("VER-01", "REG-04")
 async def test_an_entry_is_pinned_to_what_the_engine_started(starts: StartSetup) -> None:
     entry = await starts.router.invoke(SETTLE, caller=asking())
     await starts.dispatcher.drain()
