@@ -10,7 +10,7 @@ SHOWN = $(PYTHON) tests/support/progress.py
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements security lock audit sbom dist clean
+.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz docs requirements mutants security lock audit sbom dist clean
 
 # The gate. Most tests wait for a server, so four wait together.
 test: $(VENV)/ready
@@ -100,6 +100,10 @@ security: $(VENV)/ready
 
 requirements: $(VENV)/ready
 	$(BIN)/python -m tests.support.requirements
+
+# Breaks one requirement after the other in copies of the project: its marked test must go red. ARGS="JOB-05 REG" tries some.
+mutants: $(VENV)/ready
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 # A half-made environment never counts: the marker is written last, and an older one than the lock is renewed.
 $(VENV)/ready: requirements.lock pyproject.toml lint/pyproject.toml

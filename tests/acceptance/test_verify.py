@@ -90,6 +90,20 @@ def test_a_policy_number_that_changed_is_named_until_it_is_written(loan: Project
     assert '"maximum_attempts": 5' in loan.read(LOCK)
 
 
+@pytest.mark.req("REG-24")
+def test_a_model_that_changed_is_refused_until_its_lock_is_part_of_the_change_too(loan: Project) -> None:
+    loan.commit()
+    loan.change(MODEL, "P5D", "P6D")
+
+    alone = loan.verify("--format", "concise", *APP)
+    written = loan.verify("--write", *APP)
+
+    assert (alone.code, written.code) == (1, 0)
+    assert f"{MODEL}:" in alone.out
+    assert 'is "P6D", and compile.lock.json has "P5D"' in alone.out
+    assert loan.git("diff", "--name-only").split() == [LOCK, MODEL, MODULE]
+
+
 @pytest.mark.req("CPL-06")
 def test_what_agrees_ends_with_0_and_leaves_every_file_alone(loan: Project) -> None:
     before = loan.tree()

@@ -181,7 +181,7 @@ async def test_an_entry_whose_steps_were_undone_fails_with_the_trail(setup: Case
     assert result.detail["done"] == [f"{setup.domain}.first", f"{setup.domain}.second"]
 
 
-@pytest.mark.req("EVT-12", "EVT-13", "EVT-18", "COR-11", "EVT-17", "EVT-10")
+@pytest.mark.req("EVT-12", "EVT-13", "EVT-18", "COR-11", "EVT-17")
 async def test_progress_is_told_from_what_happened_and_what_is_waited_for(setup: CaseSetup) -> None:
     entry_id = await setup.start(models.waits_for, event=models.LETTER)
     begun = await told_progress(setup, entry_id)

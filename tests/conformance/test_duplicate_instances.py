@@ -287,7 +287,7 @@ async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_p
     await setup.engine.cancel(twin.instance_key)
 
 
-@pytest.mark.req("EVT-14", "ADP-11", "COR-10", "ADP-03")
+@pytest.mark.req("EVT-14", "COR-10", "ADP-03")
 async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(setup: CaseSetup) -> None:
     entry_id = await setup.start(models.waits_for, event=models.LETTER)
     await setup.serve("first", PARK)
@@ -308,7 +308,6 @@ async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(s
     assert await setup.reconciler.look() == 0
 
 
-@pytest.mark.req("ADP-11")
 async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(setup: CaseSetup) -> None:
     entry_id = await setup.start(models.waits_for, event=models.LETTER)
     await setup.serve("first", PARK)

@@ -65,6 +65,7 @@ async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
     assert following.variables == {"orch_way": True}
 
 
+@pytest.mark.req("ADP-11")
 async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
     engine = InlineEngine()
     await engine.deploy([Resource("p.bpmn", without_a_way().xml())])
@@ -87,6 +88,7 @@ async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
         await engine.set_flags(one, {"orch_way": True})
 
 
+@pytest.mark.req("ADP-11")
 async def test_each_message_that_a_token_waits_for_is_a_wait() -> None:
     drawing = Drawing().start().gateway("eventBased", "first").catch("a", message="x").catch("b", message="y").end()
     drawing.flow("begin", "first").flow("first", "a").flow("first", "b").flow("a", "end").flow("b", "end")

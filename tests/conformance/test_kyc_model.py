@@ -74,7 +74,7 @@ async def walked(gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterato
 
 
 @pytest.mark.zeebe
-@pytest.mark.req("ORC-04", "REG-19")
+@pytest.mark.req("ORC-04")
 async def test_an_engine_accepts_the_model_byte_for_byte(gateway: Gateway) -> None:
     async with connected(gateway.address) as client:
         key = await client.deploy("kyc-open-case", MODEL.read_bytes())

@@ -14,8 +14,13 @@ from tests.support.stages import Stage
 for module in pkgutil.iter_modules(stories.__path__):
     import_module(f"{stories.__name__}.{module.name}")
 
+
+def _proofs(known: Scenario) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.req(*known.proves)] if known.proves else []
+
+
 CASES = [
-    pytest.param(name, known, marks=MARKS.get(name, ()), id=f"{name}-{known.name}")
+    pytest.param(name, known, marks=(*MARKS.get(name, ()), *_proofs(known)), id=f"{name}-{known.name}")
     for name in ENGINES
     for known in SCENARIOS
     if not {name, name.removesuffix("-rest")} & set(known.without)

@@ -146,7 +146,6 @@ async def test_one_unreadable_job_leaves_the_others_whole() -> None:
     assert [dict(job.variables) for job in jobs] == [{"orch_ok": True}, {}, {"orch_ok": True}]
 
 
-@pytest.mark.req("FAIL-06")
 async def test_an_answer_larger_than_we_take_is_not_backpressure() -> None:
     async def polled(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
         yield answer(1, variables='{"a":"' + "x" * 200_000 + '"}')

@@ -269,7 +269,6 @@ async def test_a_message_that_is_published_again_counts_as_published_and_works_o
     assert await bench.nothing_to_take()
 
 
-@pytest.mark.req("ADP-11")
 async def test_an_instance_is_alive_until_it_ends_and_asking_changes_nothing(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type, bench.job_type), {"orch_ok": True})
     before = [await bench.engine.alive(job.process_instance_key) for _ in range(2)]
@@ -289,7 +288,6 @@ async def test_the_key_of_an_element_is_no_instance(bench: Bench) -> None:
     assert await bench.engine.alive(job.process_instance_key)
 
 
-@pytest.mark.req("ADP-11")
 async def test_an_instance_that_waits_for_a_message_is_alive_until_it_is_cancelled(bench: Bench) -> None:
     await bench.deploy(message_wait(bench.process, "letter", bench.job_type))
     started = await bench.engine.start(Start(bench.process, {"corr_key": "k"}))

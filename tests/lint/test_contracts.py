@@ -80,7 +80,7 @@ def test_flags_have_a_type_and_a_value_from_the_start(kyc: Contracts) -> None:
     }
 
 
-@pytest.mark.req("REG-05", "LNT-13")
+@pytest.mark.req("LNT-13")
 def test_messages_are_tied_to_correlation_keys(kyc: Contracts) -> None:
     verb = kyc.workflows["kyc.open-case"]
 

@@ -72,6 +72,7 @@ async def test_a_start_for_an_engine_of_another_name_is_refused(shop: Workshop, 
     assert await shop.database.fetch("SELECT 1 FROM verbworker.runbook_entry") == []
 
 
+@pytest.mark.req("ADP-10", "JOB-17")
 async def test_a_case_is_started_followed_decided_and_awaited(shop: Workshop, client: Client) -> None:
     async with shop.working():
         entry = await client.start(VERB, {"name": "one"}, request_key="r-1")
@@ -112,6 +113,7 @@ async def test_a_start_needs_no_worker_and_a_repeated_key_starts_nothing(client:
         await other.result(timeout=0.1)
 
 
+@pytest.mark.req("ADP-10")
 async def test_a_direct_verb_has_ended_on_return(dsn: str) -> None:
     verbs = Registry()
 

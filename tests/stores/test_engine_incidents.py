@@ -61,6 +61,7 @@ async def trouble_of(database: Database) -> list[Trouble]:
     return await Overview(database).troubles("default", without_entry=False)
 
 
+@pytest.mark.req("EVT-15", "ADP-11")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_what_the_engine_raises_parks_the_entry_in_the_same_commit(
     case: EngineCase, database: Database, engine: EmbeddedEngine
@@ -263,6 +264,7 @@ async def test_a_cancelled_instance_is_not_said_to_go_on(database: Database, eng
     assert await engine.waits(instance_key) == []
 
 
+@pytest.mark.req("ADP-11")
 async def test_a_message_that_is_waited_for_is_a_wait(database: Database, engine: EmbeddedEngine) -> None:
     drawing = Drawing().start().catch("papers", message="letter").end().flow("begin", "papers", "end")
     _, instance_key = await begin_case(database, engine, drawing, corr_key="k-1")

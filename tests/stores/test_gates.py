@@ -68,6 +68,15 @@ async def test_a_user_task_parks_its_entry_at_a_gate(setup: GateSetup) -> None:
     }
 
 
+@pytest.mark.req("JOB-19")
+async def test_a_gate_that_waits_is_a_token_and_no_frame(setup: GateSetup, database: Database) -> None:
+    gate = await setup.parked()
+
+    frames = await database.fetch("SELECT job_key FROM verbworker.job_frame")
+    tokens = await database.fetch("SELECT token_id FROM verbworker.parked_token WHERE closed_at IS NULL")
+    assert (frames, [row["token_id"] for row in tokens]) == ([], [gate.token_id])
+
+
 @pytest.mark.req("WAIT-04")
 async def test_the_task_stays_with_the_engine_until_somebody_decides(setup: GateSetup, engine: MemoryEngine) -> None:
     gate = await setup.parked()

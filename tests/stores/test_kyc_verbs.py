@@ -85,6 +85,21 @@ async def test_papers_that_came_are_noted_by_reference(db: Any) -> None:
     assert [one["reference"] for one in references] == [PASSPORT["reference"], EXTRACT["reference"]]
 
 
+@pytest.mark.req("PAY-13")
+async def test_the_content_of_a_paper_stays_where_its_reference_leads(db: Any) -> None:
+    scan = "JVBERi0xLjcK" * 1000
+    papers = [{**PASSPORT, "content": scan}, {**EXTRACT, "graph": {"nodes": list(range(200))}}]
+
+    result = await receive_documents(await requested(db), make_call(db, messages=(sent(*papers),)))
+
+    assert result.case.model_dump()["documents"]["received"] == (
+        {"kind": PASSPORT["kind"], "reference": PASSPORT["reference"]},
+        {"kind": EXTRACT["kind"], "reference": EXTRACT["reference"]},
+    )
+    assert len(result.case.model_dump_json()) < 1000
+    assert not any(name.startswith("orch_") for name in result.case.model_dump())
+
+
 async def test_papers_that_are_missing_are_named(db: Any) -> None:
     result = await receive_documents(await requested(db), make_call(db, messages=(sent(PASSPORT),)))
 
@@ -151,6 +166,7 @@ async def test_a_decided_case_is_not_escalated_any_more(db: Any) -> None:
     assert (await row(db, case))["escalated_to"] is None
 
 
+@pytest.mark.req("ORC-05")
 @pytest.mark.parametrize(("said", "outcome"), [("approve", "approved"), ("reject", "rejected")])
 async def test_the_reviewers_word_becomes_the_outcome(db: Any, said: str, outcome: str) -> None:
     result = await record_review_decision(await created(db), make_call(db, decisions=(decided(said),)))

@@ -4,8 +4,6 @@ import asyncio
 from contextlib import ExitStack
 from datetime import timedelta
 
-import pytest
-
 from tests.support.frames import ENGINE, Place, claimed, working
 from verbworker.background.poll_loop import run_all
 from verbworker.job.frame import Claim
@@ -34,7 +32,6 @@ def _begin(stack: ExitStack, leases: Leases, place: Place, claim: Claim) -> Runn
     return stack.enter_context(leases.keep_lease(claim, place.delivery().job, asyncio.get_running_loop().time()))
 
 
-@pytest.mark.req("FAIL-11")
 async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended(place: Place) -> None:
     async with working(place.database) as frames:
         leases = Leases(frames, SlowEngine(ENGINE), engine_timeout_ms=60_000)

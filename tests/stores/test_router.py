@@ -13,7 +13,7 @@ from tests.support.entries import entries_of
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
 from tests.support.start_router import StartSetup, asking, open_starts
-from verblint.contracts.contract import Argument
+from verblint.contracts.contract import Argument, Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
 from verbworker.engine.protocol import Start, Started
@@ -89,7 +89,7 @@ async def test_a_collision_while_a_direct_verb_is_stored_neither_fails_nor_doubl
     assert await effects(starts.database) + len(provider.calls) == 1
 
 
-@pytest.mark.req("REG-02", "REG-16", "ADP-10", "EVT-10")
+@pytest.mark.req("REG-02", "REG-16", "ADP-10")
 async def test_a_direct_verb_has_ended_when_the_router_answers(starts: StartSetup) -> None:
     entry = await starts.router.invoke(BOOK, caller=asking())
 
@@ -116,7 +116,26 @@ async def test_a_workflow_verb_is_under_way_when_the_router_answers(starts: Star
     assert (started.kind, started.detail["version"]) == (Kind.STARTED, 1)
 
 
-@pytest.mark.req("VER-01")
+@pytest.mark.req("EVT-10")
+@pytest.mark.parametrize("mode", EntryMode)
+async def test_an_entry_says_whether_it_ends_at_once_goes_on_or_asks_people(
+    database: Database, registry: Registry, engine: MemoryEngine, mode: EntryMode
+) -> None:
+    workflow = registry.workflows["ledger.settle"]
+    gates = {"review": Gate("review", "review", ("yes", "no"), "reviewer")} if mode is EntryMode.HUMAN_GATE else {}
+    known = Registry()
+    for verb in registry:
+        known.add(verb)
+    known.declare(replace(workflow, gates=gates), startable=[verb.name for verb in registry])
+
+    async with open_starts(database, known, engine) as starts:
+        entry = await starts.router.invoke(BOOK if mode is EntryMode.SYNC else SETTLE, caller=asking())
+        (listed,) = await entries_of(database, "tests")
+
+    assert (entry.mode, listed.mode) == (mode, mode)
+
+
+@pytest.mark.req("VER-01", "REG-04")
 async def test_an_entry_is_pinned_to_what_the_engine_started(starts: StartSetup) -> None:
     entry = await starts.router.invoke(SETTLE, caller=asking())
     await starts.dispatcher.drain()

@@ -8,9 +8,20 @@ from asyncpg import IntegrityConstraintViolationError
 
 from tests.support.databases import blocked, execute, plain, value
 from tests.support.entries import INSTANCE_KEY, StoredEntry, entries_of, make_request, told
-from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
+from tests.support.frames import (
+    ENGINE,
+    FIRST,
+    INCIDENT,
+    THROWN,
+    claimed,
+    make_delivery,
+    make_job,
+    make_verdict,
+    working,
+)
 from verbworker.errors import Fenced, StoreError
 from verbworker.job.frame import Delivery
+from verbworker.payload.envelope import TRAIL_LENGTH
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
@@ -278,7 +289,7 @@ async def test_the_start_pins_the_entry_and_is_told(stored: StoredEntry) -> None
     assert await stored.value("SELECT done_at IS NOT NULL FROM verbworker.dispatch")
 
 
-@pytest.mark.req("EVT-02", "EVT-15", "COR-03")
+@pytest.mark.req("EVT-02", "EVT-15", "COR-03", "JOB-16")
 async def test_a_completed_frame_is_told_in_its_own_commit(stored: StoredEntry, frames: Frames) -> None:
     await stored.start()
     claim = await claimed(frames, delivery(stored))
@@ -295,6 +306,29 @@ async def test_a_completed_frame_is_told_in_its_own_commit(stored: StoredEntry, 
         "instance_key": INSTANCE_KEY,
         "runs": 1,
     }
+
+
+@pytest.mark.req("PAY-12")
+async def test_the_runbook_keeps_every_step_of_a_case_of_which_the_payload_keeps_the_last(
+    stored: StoredEntry, frames: Frames
+) -> None:
+    await stored.start()
+    base, steps = FIRST, TRAIL_LENGTH + 5
+    for number in range(1, steps + 1):
+        claim = await claimed(frames, delivery(stored, key=number))
+        output = b'{"step":%d}' % number
+        await frames.pop_completed(make_verdict(claim, stored.instance_uid, base=base, output=output))
+        base = output
+
+    told_of = [event.detail["job_key"] for event in await stored.events() if event.kind is Kind.STEP_COMPLETED]
+    assert told_of == list(range(1, steps + 1))
+    assert (
+        await stored.value(
+            "SELECT count(*) FROM verbworker.runbook_event WHERE entry_id = $1 AND kind = 'StepCompleted'",
+            stored.entry_id,
+        )
+        == steps
+    )
 
 
 async def test_a_step_that_is_rolled_back_was_not_told(stored: StoredEntry, frames: Frames) -> None:
@@ -321,7 +355,7 @@ async def test_a_step_that_threw_says_its_code(stored: StoredEntry, frames: Fram
     assert told(event, "outcome", "error_code") == {"outcome": "bpmn_error", "error_code": "REJECTED"}
 
 
-@pytest.mark.req("EVT-08", "EVT-14", "EVT-15", "X-34", "X-35")
+@pytest.mark.req("EVT-08", "EVT-14", "X-34", "X-35")
 async def test_an_incident_parks_the_entry_and_a_release_resumes_it(stored: StoredEntry, frames: Frames) -> None:
     await stored.start()
     claim = await claimed(frames, delivery(stored))

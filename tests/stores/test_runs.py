@@ -128,7 +128,6 @@ async def test_the_other_side_is_asked_before_a_call_is_repeated(dsn: str, knows
         assert worker.known(job).state is JobState.COMPLETED
 
 
-@pytest.mark.req("FAIL-11")
 async def test_a_call_that_took_too_long_is_held_where_it_may_not_be_repeated(dsn: str) -> None:
     outside = Outside()
     outside.hold()
@@ -416,7 +415,7 @@ async def test_a_field_that_two_branches_changed_is_an_incident_of_the_later_one
         )
 
 
-@pytest.mark.req("FAIL-11", "POL-06")
+@pytest.mark.req("POL-06")
 async def test_a_verb_that_ignores_its_end_is_named(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     go_on = threading.Event()
 

@@ -1,27 +1,43 @@
 """The tie between tests and requirements: `req` marks checked, outcomes kept, and a table of what is proven.
 
 As a pytest plugin it refuses unknown ids, and ids that nothing in the gate proves, and remembers how each test last
-ended. Run as a module it collects the tests anew and prints the table: a requirement is proven when every test marked
-with it passed. Tests of the full or the long form count once they have run, or where there are no others.
+ended. Run as a module it collects the tests anew and prints two tables: of each requirement the engines on which its
+tests passed, and of each capability how many are proven, the rules of the sources apart from the lists beside them. A
+requirement is proven when every test marked with it passed. Tests of the full or the long form count once they have
+run, or where there are no others.
 """
 
 import json
 import subprocess
 import sys
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.selection import engine_of
+
 _ROOT = Path(__file__).parents[2]
 _LIST = Path(__file__).parents[1] / "requirements.txt"
 _OUTCOMES = "verbworker/outcomes"
 _MARKS = "verbworker/marks"
 _LATER = "verbworker/later"
+_ENGINES = "verbworker/engines"
 _REFUSED = "refused"
+# Contradictions of the sources, what their later history taught, and measurements: no rules of theirs.
+BESIDE = ("X", "EVO", "M")
+VERSIONS = {
+    "inline": "inline",
+    "embedded": "embedded",
+    "zeebe": "8.6.0",
+    "zeebe-rest": "8.6.0",
+    "zeebe-8.8": "8.8.21",
+    "zeebe-8.9": "8.9.0-rc2",
+}
+"""What the tables call each engine of the tests; a test holds the versions to those that are started."""
 # Ids that no test of the gate proves, and why.
 ONLY_LATER: dict[str, str] = {}
 
@@ -39,6 +55,7 @@ class Recorder:
         self._marks: dict[str, list[str]] = {}
         self._outcomes: dict[str, str] = {}
         self._later: list[str] = []
+        self._engines: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)  # before anything is left out
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -50,6 +67,8 @@ class Recorder:
                 self._refuse(f"{item.nodeid} is marked with an unknown requirement: {unknown[0]!r}")
             if ids:
                 self._marks[item.nodeid] = ids
+            if ids and (engine := engine_behind(item)):
+                self._engines[item.nodeid] = engine
             if ids and (item.get_closest_marker("full") or item.get_closest_marker("long")):
                 self._later.append(item.nodeid)
         missing = [name for name in only_later(self._marks, self._later) if name not in ONLY_LATER]
@@ -83,6 +102,7 @@ class Recorder:
         if self._config.option.collectonly:
             cache.set(_MARKS, self._marks)
             cache.set(_LATER, self._later)
+            cache.set(_ENGINES, self._engines)
             return
         # Runs add up: one floor at a time still fills the table.
         cache.set(_OUTCOMES, {**cache.get(_OUTCOMES, {}), **self._outcomes})
@@ -90,6 +110,23 @@ class Recorder:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Recorder(config), "verbworker-requirements")
+
+
+def engine_behind(item: pytest.Item) -> str | None:
+    """The engine whose behaviour a test shows: the one it is run on, or the one its file is named for."""
+    named = next((name for name in ("embedded", "inline") if item.path.stem.startswith(f"test_{name}")), None)
+    return engine_of(item) or named
+
+
+def engines_proving(
+    marks: Mapping[str, Sequence[str]], outcomes: Mapping[str, str], engines: Mapping[str, str]
+) -> dict[str, Counter[str]]:
+    """Of each id, on which engines how many of its tests passed; those that need no engine are under `none`."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, tests in _by_id(marks).items():
+        passed = (test for test in tests if outcomes.get(test) == "passed")
+        found[name].update(VERSIONS.get(engines.get(test, ""), "none") for test in passed)
+    return found
 
 
 def proven(
@@ -122,28 +159,50 @@ def _by_id(marks: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return tests
 
 
-def table(verdicts: Mapping[str, bool]) -> str:
-    """One row a capability: how many are proven, and which are not."""
-    capabilities: dict[str, list[str]] = defaultdict(list)
-    for name in verdicts:
-        capabilities[name.partition("-")[0]].append(name)
-    lines = ["capability  proven  unproven"]
-    for capability, names in capabilities.items():
-        missing = [name.partition("-")[2] for name in names if not verdicts[name]]
-        row = f"{capability:<10}  {len(names) - len(missing):>3}/{len(names):<3} {' '.join(missing)}"
-        lines += textwrap.wrap(row, 110, subsequent_indent=" " * 20)
-    lines.append(f"{'total':<10}  {sum(verdicts.values()):>3}/{len(verdicts)}")
+def rule_table(verdicts: Mapping[str, bool], engines: Mapping[str, Counter[str]]) -> str:
+    """One row a requirement: whether it is proven, and how many tests passed on each engine and on none."""
+    columns = ["none", *dict.fromkeys(VERSIONS.values())]
+    lines = [f"{'rule':<8}{'':<10}" + "".join(f"{name:>10}" for name in columns)]
+    for name, is_proven in verdicts.items():
+        counts = engines.get(name, Counter())
+        row = f"{name:<8}{'proven' if is_proven else 'unproven':<10}"
+        lines.append((row + "".join(f"{counts[column] or '':>10}" for column in columns)).rstrip())
     return "\n".join(lines)
 
 
+def table(verdicts: Mapping[str, bool]) -> str:
+    """One row a capability: how many are proven, and which are not; first the rules of the sources, then the rest."""
+    capabilities: dict[str, list[str]] = defaultdict(list)
+    for name in verdicts:
+        capabilities[name.partition("-")[0]].append(name)
+    sources = {name: found for name, found in capabilities.items() if name not in BESIDE}
+    beside = {name: found for name, found in capabilities.items() if name in BESIDE}
+    lines = ["capability  proven  unproven"]
+    for title, part in (("sources", sources), ("beside", beside)):
+        for capability, names in part.items():
+            lines += _row(capability, names, verdicts)
+        every = [name for names in part.values() for name in names]
+        lines.append(f"{title:<10}  {sum(verdicts[name] for name in every):>3}/{len(every)}")
+    return "\n".join(lines)
+
+
+def _row(capability: str, names: Sequence[str], verdicts: Mapping[str, bool]) -> list[str]:
+    missing = [name.partition("-")[2] for name in names if not verdicts[name]]
+    row = f"{capability:<10}  {len(names) - len(missing):>3}/{len(names):<3} {' '.join(missing)}"
+    return textwrap.wrap(row, 110, subsequent_indent=" " * 20)
+
+
 def main() -> int:
-    """Print the table; fail as pytest does when a mark names no requirement."""
+    """Print the tables; fail as pytest does when a mark names no requirement."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
     collected = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
     if collected.returncode != 0:
         print((collected.stderr or collected.stdout).strip(), file=sys.stderr)
         return collected.returncode
-    print(table(proven(known_ids(), _kept(_MARKS, {}), _kept(_OUTCOMES, {}), _kept(_LATER, []))))
+    marks, outcomes = _kept(_MARKS, {}), _kept(_OUTCOMES, {})
+    verdicts = proven(known_ids(), marks, outcomes, _kept(_LATER, []))
+    print(rule_table(verdicts, engines_proving(marks, outcomes, _kept(_ENGINES, {}))))
+    print(f"\n{table(verdicts)}")
     return 0
 
 

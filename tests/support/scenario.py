@@ -37,16 +37,19 @@ class Scenario:
     script: Script
     drawings: tuple[Drawing, ...]
     without: tuple[str, ...]
+    proves: tuple[str, ...] = ()
 
 
 SCENARIOS: list[Scenario] = []
 
 
-def scenario(*drawings: Drawing, without: tuple[str, ...] = ()) -> Callable[[Script], Script]:
-    """Add a script to the scenarios; `without` names engines that do not offer what it uses."""
+def scenario(
+    *drawings: Drawing, without: tuple[str, ...] = (), proves: tuple[str, ...] = ()
+) -> Callable[[Script], Script]:
+    """Add a script that proves requirements; `without` names engines that do not offer what it uses."""
 
     def add(script: Script) -> Script:
-        SCENARIOS.append(Scenario(script.__name__, script, drawings, without))
+        SCENARIOS.append(Scenario(script.__name__, script, drawings, without, proves))
         return script
 
     return add

@@ -129,7 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     kept, left_out = [], []
     for item in items:
-        if _engine_of(item) not in (None, *chosen) or (not wants_long and item.get_closest_marker("long")):
+        if engine_of(item) not in (None, *chosen) or (not wants_long and item.get_closest_marker("long")):
             left_out.append(item)
         elif not wants_full and item.get_closest_marker("full") and item.path not in named:
             left_out.append(item)
@@ -151,7 +151,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # Ten thousand tests live until the end: the collector of garbage need not look at them again and again.
     gc.freeze()
     # Here and not in a fixture: a download must not count against a test's time limit.
-    asked = {_engine_of(item) for item in session.items}
+    asked = {engine_of(item) for item in session.items}
     if "zeebe-rest" in asked:
         asked.add("zeebe")
     needed = [name for name in GATEWAYS if name in asked]
@@ -167,7 +167,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             make_ready(name)
 
 
-def _engine_of(item: pytest.Item) -> str | None:
+def engine_of(item: pytest.Item) -> str | None:
+    """The engine a test runs on; None for one that needs none, or whose engine is a part of its floor."""
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec is not None else {}
     named = params.get("gateway") or params.get("engine")

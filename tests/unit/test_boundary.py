@@ -82,6 +82,26 @@ def test_a_job_that_keeps_its_promises_enters() -> None:
     assert isinstance(job.case, Case)
     assert (job.case.amount, job.case.person) == (7, Person(name="Ada"))
     assert (job.verb.name, job.workflow.name, job.at) == ("kyc.check", "kyc.open-case", NOW)
+    assert "sha256:" + job.input_hash.hex() == job.job.variables[PAYLOAD_HASH]
+
+
+@pytest.mark.req("JOB-20", "PAY-03")
+def test_what_the_engine_computed_beside_the_payload_is_not_what_the_verb_sees() -> None:
+    computed = {"amount": 999, "note": "from a mapping", "person": {"name": "Eve"}}
+    job = entered(variables=make_variables(changes=computed))
+
+    assert isinstance(job.case, Case)
+    assert (job.case.amount, job.case.note, job.case.person) == (7, "", Person(name="Ada"))
+
+
+@pytest.mark.req("JOB-16")
+def test_the_same_delivery_takes_the_same_way_to_the_same_bytes() -> None:
+    first, second = (
+        leave(entered(), Result(Case.model_validate({**DATA, "note": "seen"}), {"orch_done": True})) for _ in range(2)
+    )
+
+    assert first == second
+    assert entered().verb.name == entered().verb.name == "kyc.check"
 
 
 @pytest.mark.req("REG-11")
@@ -226,7 +246,7 @@ def test_a_case_that_does_not_fit_is_refused_without_showing_it(wrong: dict[str,
 # ---- out -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("PAY-10", "PAY-11", "ORC-07", "ORC-08")
+@pytest.mark.req("PAY-10", "PAY-11", "ORC-07", "ORC-08", "NOT-01")
 def test_an_answer_leaves_as_payload_hash_flags_and_keys_and_nothing_else() -> None:
     job = entered()
     changed = Case.model_validate({**DATA, "note": "seen"})
@@ -241,6 +261,7 @@ def test_an_answer_leaves_as_payload_hash_flags_and_keys_and_nothing_else() -> N
     }
     assert envelope["sub_verb_trail"] == [{"at": "2026-03-01T12:00:00Z", "outcome": "asked", "verb": "kyc.check"}]
     assert envelope["last_modified_by"] == "kyc.check"
+    assert envelope["data"] == {**DATA, "note": "seen"}
 
 
 def test_a_bare_model_is_an_answer() -> None:

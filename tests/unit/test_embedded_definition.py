@@ -41,6 +41,30 @@ def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_a_way(
     assert odd.way in words
 
 
+@pytest.mark.req("NOT-04")
+@pytest.mark.parametrize(
+    "computed", ["=corr_a + corr_b", "=[corr_a, corr_b]", "=string(corr_a)", "=if true then a else b"]
+)
+def test_a_key_of_several_properties_or_of_a_computation_is_refused(computed: str) -> None:
+    drawing = Drawing().start().catch("letter", message="docs").end().flow("begin", "letter", "end")
+    written = drawing.xml()
+
+    assert b'"=corr_key"' in written
+    words = refusal(written.replace(b'"=corr_key"', f'"{computed}"'.encode()))
+    assert f"'letter' computes {computed}, which the embedded engine does not run" in words
+
+
+@pytest.mark.req("NOT-04")
+@pytest.mark.parametrize("computed", ["=count(orch_x) &gt; 1", "=orch_x + 1 = 2", "=some x in orch_x satisfies x"])
+def test_a_condition_that_computes_is_refused(computed: str) -> None:
+    drawing = Drawing().start().gateway("exclusive", "how", default="how_end").task("a").end()
+    drawing.flow("begin", "how", "end").flow("how", "a", when="=orch_x = 1").flow("a", "end")
+    written = drawing.xml()
+
+    assert b"=orch_x = 1" in written
+    assert "how_a" in refusal(written.replace(b"=orch_x = 1", computed.encode()))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -53,7 +53,7 @@ def test_the_other_fields_are_kept() -> None:
     assert message.model_dump(include=set(more)) == more
 
 
-@pytest.mark.req("ING-06")
+@pytest.mark.req("ING-06", "MSG-01")
 @pytest.mark.parametrize("missing", NEEDED)
 def test_each_needed_field_must_be_there(missing: str) -> None:
     error = refused({name: value for name, value in NEEDED.items() if name != missing})
@@ -159,8 +159,10 @@ def test_the_one_open_case_with_the_key_is_the_addressee() -> None:
     assert address([OURS], tenant_id="acme") == Addressee(OURS.instance_uid, OURS.entry_id)
 
 
-def test_cases_that_ended_do_not_stand_in_the_way() -> None:
-    assert address([OURS, ENDED], tenant_id="acme") == Addressee(OURS.instance_uid, OURS.entry_id)
+@pytest.mark.req("MSG-03")
+@pytest.mark.parametrize("candidates", [[OURS, ENDED], [ENDED, OURS]])
+def test_cases_that_ended_do_not_stand_in_the_way(candidates: list[Candidate]) -> None:
+    assert address(candidates, tenant_id="acme") == Addressee(OURS.instance_uid, OURS.entry_id)
 
 
 def test_while_nobody_has_the_key_somebody_may_still_come() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbworker.retrying import backoff
+from verbworker.retrying import BACKPRESSURE, ENGINE, FEED, MESSAGE_SENDS, SERVICE, STORED, Pauses, backoff
 from verbworker.work.feeds.feed import BUSY_RATE, IDLE_RATE, FeedLoad
 from verbworker.work.feeds.slots import Limit
 
@@ -19,7 +19,6 @@ def walked(ceiling: int, steps: list[int | None]) -> list[Limit]:
     return limits
 
 
-@pytest.mark.req("FAIL-06")
 @given(ceiling=st.integers(1, 10_000), steps=STEPS)
 def test_a_limit_stays_between_one_and_its_ceiling(ceiling: int, steps: list[int | None]) -> None:
     granted = [limit.whole() for limit in walked(ceiling, steps)]
@@ -118,7 +117,6 @@ def test_a_rate_is_never_negative_and_never_above_what_came(looks: list[tuple[in
 # ---- pause ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("FAIL-06")
 @given(failures=st.integers(0, 10_000), jitter=st.floats(0, 1))
 def test_a_pause_is_capped_and_never_nothing(failures: int, jitter: float) -> None:
     pause = backoff(failures, jitter, first=0.05, cap=5.0)
@@ -131,10 +129,21 @@ def test_pauses_grow(failures: int, jitter: float) -> None:
     assert backoff(failures + 1, jitter) >= backoff(failures, jitter)
 
 
+@pytest.mark.req("FAIL-06")
 def test_a_pause_doubles_until_its_cap() -> None:
     pauses = [backoff(failures, 1.0, first=1, cap=6) for failures in range(5)]
 
     assert pauses == [1, 2, 4, 6, 6]
+
+
+@pytest.mark.req("FAIL-06")
+@pytest.mark.parametrize("policy", [ENGINE.pauses, BACKPRESSURE.pauses, FEED, SERVICE, MESSAGE_SENDS, STORED])
+def test_workers_that_were_refused_together_do_not_come_back_together(policy: Pauses) -> None:
+    pauses = {policy.after(3) for _ in range(50)}
+    longest = min(policy.cap, policy.first * 4)
+
+    assert len(pauses) > 25
+    assert all(longest / 2 <= pause <= longest for pause in pauses)
 
 
 @given(failures=st.integers(0, 40))

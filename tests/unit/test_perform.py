@@ -336,7 +336,7 @@ async def test_an_iterator_that_ran_out_ends_the_verb_and_hangs_nobody(threads: 
 # ---- ended from outside --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("FAIL-11", "POL-06")
+@pytest.mark.req("POL-06")
 @pytest.mark.parametrize(("options", "kind"), [(EXTERNAL, OutcomeUnknown), (TRANSACTIONAL, TimeoutError)])
 async def test_a_verb_that_takes_too_long_is_ended(
     threads: ThreadPoolExecutor, options: Any, kind: type[Exception]
@@ -362,7 +362,6 @@ ENDS = [
 ]
 
 
-@pytest.mark.req("FAIL-11")
 @pytest.mark.parametrize(("reason", "options", "kind"), ENDS)
 async def test_ending_a_life_ends_its_verb(
     threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]

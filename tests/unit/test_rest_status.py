@@ -67,7 +67,7 @@ ROWS: list[tuple[int, object, str, type[EngineError]]] = [
 ]
 
 
-@pytest.mark.req("FAIL-06", "FAIL-07", "FAIL-08")
+@pytest.mark.req("FAIL-07", "FAIL-08")
 @pytest.mark.parametrize(("status", "answer", "path", "expected"), ROWS)
 def test_an_answer_becomes_the_error_that_says_what_to_do(
     status: int, answer: object, path: str, expected: type[EngineError]

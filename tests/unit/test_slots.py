@@ -132,7 +132,6 @@ async def test_who_is_cancelled_while_waiting_takes_no_slot_along() -> None:
     assert slots.free == 1
 
 
-@pytest.mark.req("FAIL-06")
 @virtual_time
 async def test_an_engine_that_asks_for_less_gets_less() -> None:
     slots = Slots("kyc.refused", 8)

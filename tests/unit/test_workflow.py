@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +13,8 @@ from verblint.contracts.contract import DEFAULT_BUDGET
 from verblint.contracts.contract_files import ContractError, read_contracts
 from verbworker.contract.workflow import WorkflowVerb, load_verbs, workflow_verbs
 from verbworker.errors import ContractInvalid, PermanentContract
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID
+from verbworker.model.start_variables import begin
 
 OPEN_CASE = """\
 verb: kyc.open-case
@@ -74,7 +78,7 @@ def problems_of(folder: Path, text: str) -> list[str]:
     return str(caught.value).replace(str(file), "F").splitlines()
 
 
-@pytest.mark.req("REG-04", "REG-05", "REG-06", "REG-07", "REG-08", "REG-09", "REG-10", "REG-11", "REG-15", "X-10")
+@pytest.mark.req("REG-04", "REG-06", "REG-07", "REG-08", "REG-09", "REG-10", "REG-11", "REG-15", "X-10")
 def test_a_workflow_verb_is_read_in_full(tmp_path: Path) -> None:
     verb = load_one(tmp_path, OPEN_CASE)
 
@@ -450,6 +454,27 @@ def test_a_business_key_is_made_of_the_first_data_and_of_arguments(tmp_path: Pat
     args = {"case-type": "onboarding", "urgent": True}
 
     assert verb.business_key_of({"entity_ref": "ACME", "case": {"pages": 3}}, args) == "onboarding/3/ACME/true"
+
+
+@pytest.mark.req("REG-05")
+@pytest.mark.parametrize("business_key", ['  business_key: "${state.entity_ref}"\n', ""])
+def test_an_instance_is_tied_to_its_entry_its_tenant_and_if_declared_to_a_business_key(
+    tmp_path: Path, business_key: str
+) -> None:
+    declared = OPEN_CASE.replace('  business_key: "${state.entity_ref}"\n', business_key)
+    verb = load_one(tmp_path, declared.replace("  integrity: signed\n", ""))
+    entry_id, uid = uuid4(), uuid4()
+
+    begun = begin(
+        verb, {"entity_ref": "ACME"}, instance_uid=uid, entry_id=entry_id, tenant_id="t1", at=datetime.now(UTC)
+    )
+
+    assert begun.business_key == ("ACME" if business_key else None)
+    assert {name: begun.variables[name] for name in (ENTRY_ID, TENANT_ID, INSTANCE_UID)} == {
+        ENTRY_ID: str(entry_id),
+        TENANT_ID: "t1",
+        INSTANCE_UID: str(uid),
+    }
 
 
 @pytest.mark.req("TPL-04", "TPL-05", "PRX-22")

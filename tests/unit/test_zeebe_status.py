@@ -1,5 +1,7 @@
 """Every gRPC status, row by row: the error it becomes and the words it keeps."""
 
+from typing import get_args
+
 import grpc
 import pytest
 from grpc import StatusCode
@@ -98,7 +100,7 @@ def refusal(code: StatusCode, details: str | None) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, nothing, nothing, details=details)
 
 
-@pytest.mark.req("FAIL-06", "FAIL-07", "FAIL-08")
+@pytest.mark.req("FAIL-07", "FAIL-08")
 @pytest.mark.parametrize(("code", "words", "rpc", "expected"), ROWS)
 def test_a_status_becomes_the_error_that_says_what_to_do(
     code: StatusCode, words: str, rpc: Rpc, expected: type[EngineError]
@@ -108,6 +110,12 @@ def test_a_status_becomes_the_error_that_says_what_to_do(
     assert type(error) is expected
     assert words.strip() in str(error)
     assert rpc in str(error)
+
+
+@pytest.mark.req("FAIL-06")
+@pytest.mark.parametrize("rpc", get_args(Rpc))
+def test_every_call_that_a_busy_broker_rejects_is_backpressure(rpc: Rpc) -> None:
+    assert type(translate(refusal(StatusCode.RESOURCE_EXHAUSTED, BROKER_IS_BUSY), rpc)) is Backpressure
 
 
 @pytest.mark.parametrize("code", [code for code in StatusCode if code is not StatusCode.OK])

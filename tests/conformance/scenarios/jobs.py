@@ -11,7 +11,7 @@ def line() -> Drawing:
     return Drawing().start().task("a", retries=5).task("b").end().flow("begin", "a", "b", "end")
 
 
-@scenario(line())
+@scenario(line(), proves=("M-03",))
 async def a_job_has_the_retries_of_its_model(play: Play) -> None:
     await play.start()
     await play.sees("a")
@@ -19,7 +19,7 @@ async def a_job_has_the_retries_of_its_model(play: Play) -> None:
     assert play.job("a").process_instance_key == play.instance
 
 
-@scenario(line())
+@scenario(line(), proves=("FAIL-02",))
 async def a_failed_job_comes_again_with_the_retries_it_was_given(play: Play) -> None:
     await play.start()
     await play.sees("a")
@@ -46,7 +46,7 @@ async def a_failed_job_rests_for_its_backoff(play: Play) -> None:
     await play.lives("a")
 
 
-@scenario(line())
+@scenario(line(), proves=("FAIL-05",))
 async def a_job_without_retries_is_an_incident(play: Play) -> None:
     await play.start()
     await play.sees("a")
@@ -94,7 +94,7 @@ async def retries_may_be_changed_while_a_job_is_worked_on(play: Play) -> None:
     await play.lives("b")
 
 
-@scenario(line())
+@scenario(line(), proves=("FAIL-07",))
 async def a_completed_job_is_gone_for_every_command(play: Play) -> None:
     await play.start()
     await play.sees("a")
@@ -113,7 +113,7 @@ async def a_completed_job_is_gone_for_every_command(play: Play) -> None:
     await play.lives("b")
 
 
-@scenario(line())
+@scenario(line(), proves=("FAIL-11", "JOB-01"))
 async def a_job_whose_time_is_over_comes_again(play: Play) -> None:
     await play.start()
     first = await play.take("a", 60)
@@ -224,7 +224,7 @@ async def a_boundary_event_ends_a_host_in_an_incident(play: Play) -> None:
     await play.ends()
 
 
-@scenario(Drawing().start().user_task("ask").task("a").end().flow("begin", "ask", "a", "end"))
+@scenario(Drawing().start().user_task("ask").task("a").end().flow("begin", "ask", "a", "end"), proves=("M-10",))
 async def a_user_task_is_a_job_for_people(play: Play) -> None:
     await play.start(orch_x=1)
     await play.lives("user")

@@ -16,7 +16,7 @@ def twice() -> Drawing:
     return drawing.flow("begin", "one", "a", "two", "b", "end")
 
 
-@scenario(waiting())
+@scenario(waiting(), proves=("MSG-03", "EMC-10"))
 async def a_message_reaches_who_waits(play: Play) -> None:
     await play.start(corr_key="k", orch_x=1)
     await play.lives()
@@ -25,7 +25,7 @@ async def a_message_reaches_who_waits(play: Play) -> None:
     assert play.carries("read") == {"corr_key": "k", "orch_x": 2, "orch_y": "read"}
 
 
-@scenario(waiting())
+@scenario(waiting(), proves=("MSG-04",))
 async def an_early_message_is_kept(play: Play) -> None:
     await play.publish("docs", orch_y="early")
     await play.start(corr_key="k")
@@ -56,7 +56,7 @@ async def an_early_message_expires(play: Play) -> None:
     await play.lives()
 
 
-@scenario(waiting())
+@scenario(waiting(), proves=("MSG-03", "EMC-02"))
 async def a_message_of_another_key_or_name_passes_by(play: Play) -> None:
     await play.start(corr_key="k")
     await play.publish("docs", "other")
@@ -122,7 +122,7 @@ async def kept_messages_are_read_in_their_order(play: Play) -> None:
     assert play.carries("b")["orch_x"] == "second"
 
 
-@scenario(waiting())
+@scenario(waiting(), proves=("MSG-06",))
 async def a_message_reaches_one_instance_of_a_process(play: Play) -> None:
     await play.start(corr_key="k")
     await play.start(corr_key="k")
@@ -133,7 +133,7 @@ async def a_message_reaches_one_instance_of_a_process(play: Play) -> None:
     await play.sees("read", "read")
 
 
-@scenario(waiting())
+@scenario(waiting(), proves=("MSG-06",))
 async def a_kept_message_reaches_one_instance_of_a_process(play: Play) -> None:
     await play.publish("docs")
     await play.start(corr_key="k")
@@ -142,7 +142,7 @@ async def a_kept_message_reaches_one_instance_of_a_process(play: Play) -> None:
     await play.lives("read")
 
 
-@scenario(waiting("p"), waiting("q", "file"))
+@scenario(waiting("p"), waiting("q", "file"), proves=("MSG-06",))
 async def a_message_reaches_every_process_once(play: Play) -> None:
     await play.start("p", corr_key="k")
     await play.start("q", corr_key="k")
@@ -151,7 +151,7 @@ async def a_message_reaches_every_process_once(play: Play) -> None:
     await play.lives("file", "read")
 
 
-@scenario(waiting("p"), waiting("q", "file"))
+@scenario(waiting("p"), waiting("q", "file"), proves=("MSG-06",))
 async def a_kept_message_reaches_a_second_process_later(play: Play) -> None:
     await play.start("p", corr_key="k")
     await play.lives()
@@ -274,7 +274,8 @@ async def a_cancelled_instance_leaves_the_message_to_the_next(play: Play) -> Non
     .task("b")
     .end("e1", "e2")
     .flow("begin", "fork", "wait", "a", "e1")
-    .flow("fork", "b", "e2")
+    .flow("fork", "b", "e2"),
+    proves=("MSG-03", "EMC-04"),
 )
 async def a_key_is_read_when_the_wait_begins(play: Play) -> None:
     await play.start(corr_key="k")
@@ -350,7 +351,7 @@ async def a_message_that_is_waited_for_starts_no_other(play: Play) -> None:
     await play.sees("b")
 
 
-@scenario(waiting(), without=NO_REST)
+@scenario(waiting(), without=NO_REST, proves=("MSG-05", "EMC-13"))
 async def nobody_who_waits_is_said_at_once(play: Play) -> None:
     assert await play.correlate("docs") is None
     await play.start(corr_key="k")

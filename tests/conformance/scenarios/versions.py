@@ -20,7 +20,7 @@ async def the_same_bytes_keep_their_version(play: Play) -> None:
     assert (again.version, other.version, back.version) == (1, 2, 3)
 
 
-@scenario(to("old"))
+@scenario(to("old"), proves=("VER-03",))
 async def each_instance_follows_the_model_it_began_with(play: Play) -> None:
     await play.start(orch_x="early")
     await play.sees("a")
@@ -89,7 +89,7 @@ def waiting(task: str) -> Drawing:
     return Drawing().start().catch("wait", message="docs").task(task).end().flow("begin", "wait", task, "end")
 
 
-@scenario(waiting("old"))
+@scenario(waiting("old"), proves=("MSG-06",))
 async def a_message_reaches_one_instance_whatever_its_version(play: Play) -> None:
     await play.start(corr_key="k")
     await play.lives()
