@@ -1,42 +1,21 @@
-"""`verbworker scaffold`: a process in a project folder, which verifies, whose tests pass and whose README works."""
+"""`verbworker scaffold`: what is written into a project folder, what is kept, and what is refused."""
 
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.support.command import environment, verbworker
-from tests.support.engines import Gateway
-from tests.support.postgres import ForeignPostgres, Postgres
+from tests.support.cli_walk import misuse
+from tests.support.command import verbworker
 from tests.support.project import Project
-from tests.support.sessions import trail
-from verblint.contracts.json_schema import schema_files
+from tests.support.scaffolded import APP, CATALOGUE, LOCK, MODEL, MODULE, NAME, POLICIES, VERBS, scaffolded
 from verbworker.errors import Refused
 from verbworker.profile.verify.scaffold import contents
 from verbworker.profile.verify.scaffold import scaffold as write
-
-ROOT = Path(__file__).parents[2]
-NAME = "parcel-return"
-APP = ("--app", "verbs.parcel_return:registry")
-MODEL = f"processes/{NAME}/process.bpmn"
-LOCK = f"processes/{NAME}/compile.lock.json"
-POLICIES = f"processes/{NAME}/policies.yaml"
-MODULE = "verbs/parcel_return/parcel_return_gen.py"
-VERBS = "verbs/parcel_return/outcome.py"
-AROUND = ("pyproject.toml", "verbs/__init__.py", *schema_files())
-
-
-def scaffolded(folder: Path) -> Project:
-    project = Project(folder)
-    said = project.scaffold(NAME)
-    assert said.code == 0, said.out + said.err
-    return project
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +32,82 @@ def project(untouched: Project, tmp_path: Path) -> Project:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("CPL-07", "CPL-10", "CPL-11", "CPL-12")
-def test_an_empty_folder_gets_a_whole_project(tmp_path: Path) -> None:
+# The repository contract of seed 001, section 2, in Python: one process of a project that may have several.
+#   cmd/worker, cmd/ingress -> worker.py, ingress.py    every *_gen of internal -> parcel_return_gen.py
+#   internal/activities -> answer.py, outcome.py        internal/process/state -> case.py
+#   go.mod -> pyproject.toml                            internal/tests -> tests
+OWNED = """
+.schemas/policies.schema.json
+.schemas/verbs.schema.json
+processes/parcel-return/Dockerfile
+processes/parcel-return/Dockerfile.dockerignore
+processes/parcel-return/README.md
+processes/parcel-return/catalog-info.yaml
+processes/parcel-return/policies.yaml
+processes/parcel-return/process.bpmn
+pyproject.toml
+tests/test_parcel_return_compile.py
+tests/test_parcel_return_workflow.py
+verbs/__init__.py
+verbs/parcel_return/__init__.py
+verbs/parcel_return/answer.py
+verbs/parcel_return/case.py
+verbs/parcel_return/ingress.py
+verbs/parcel_return/outcome.py
+verbs/parcel_return/parcel-return.yaml
+verbs/parcel_return/worker.py
+"""
+GENERATED = """
+processes/parcel-return/compile.lock.json
+verbs/parcel_return/parcel_return_gen.py
+"""
+
+
+@pytest.mark.req("CPL-07", "CPL-10")
+def test_a_name_is_all_that_an_empty_folder_needs_for_the_whole_tree(tmp_path: Path) -> None:
     project = Project(tmp_path)
 
-    said = project.scaffold(NAME)
+    said = project.scaffold("parcel-return")
 
     assert (said.code, said.err) == (0, "")
-    assert project.tree().keys() == {*contents(NAME), *AROUND, LOCK, MODULE}
+    assert sorted(project.tree()) == sorted([*OWNED.split(), *GENERATED.split()])
     assert f"wrote {MODEL}\n" in said.out
     assert "parcel-return is ready; processes/parcel-return/README.md explains how to test and run it" in said.out
+
+
+@pytest.mark.req("CPL-07")
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ([], "missing argument"),
+        (["parcel-return", "other"], "unexpected extra argument"),
+        (["parcel-return", "--kind", "process"], "no such option"),
+        (["parcel-return", "--include-gitops"], "no such option"),
+    ],
+)
+def test_the_command_takes_one_name_and_nothing_that_chooses_what_is_written(words: list[str], wrong: str) -> None:
+    found = misuse(["scaffold", *words])
+
+    assert found is not None
+    assert wrong in found.lower()
+
+
+@pytest.mark.req("CPL-08")
+def test_there_is_no_command_that_only_compiles() -> None:
+    assert misuse(["scaffold", "parcel-return"]) is None
+    assert misuse(["compile", "parcel-return"]) == "there is no command compile"
+
+
+@pytest.mark.req("CPL-10")
+def test_the_catalogue_names_the_process_and_the_file_is_of_its_form(untouched: Project) -> None:
+    entry = yaml.safe_load(untouched.read(CATALOGUE))
+
+    assert (entry["apiVersion"], entry["kind"]) == ("backstage.io/v1alpha1", "Component")
+    assert entry["metadata"]["name"] == NAME
+    assert {"type", "lifecycle", "owner"} == entry["spec"].keys()
+    assert all(
+        re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", word) for word in (*entry["metadata"]["tags"], *entry["spec"].values())
+    )
 
 
 def test_no_place_is_left_unnamed(untouched: Project) -> None:
@@ -130,7 +175,7 @@ def test_a_generated_file_that_was_edited_or_removed_is_written_again(project: P
 
     told = json.loads(said.out)
     assert told["written"] == [LOCK, MODULE]
-    assert told["left"] == sorted(contents(NAME))
+    assert told["left"] == [path for path in OWNED.split() if "parcel" in path]
     assert project.tree() == before
 
 
@@ -261,7 +306,8 @@ def test_a_verb_of_the_same_name_in_another_file_is_told(project: Project) -> No
     project.write("verbs/more.yaml", project.read(f"verbs/parcel_return/{NAME}.yaml"))
     for name in ("verbs/parcel_return", f"processes/{NAME}"):
         shutil.rmtree(project.folder / name)
-    (project.folder / "tests/test_parcel_return.py").unlink()
+    for name in ("compile", "workflow"):
+        (project.folder / f"tests/test_parcel_return_{name}.py").unlink()
     before = project.tree()
 
     said = project.scaffold(NAME)
@@ -309,83 +355,3 @@ def test_what_goes_wrong_halfway_leaves_nothing(tmp_path: Path) -> None:
     assert said.code == 2
     assert said.sentence().endswith("nothing was written")
     assert project.tree().keys() == {"tests"}
-
-
-# ---- what is written works ------------------------------------------------------------------------------------------
-
-
-def test_its_code_is_formatted_clean_and_typed(untouched: Project) -> None:
-    tools = Path(sys.executable).parent
-    settings = ("--config", str(ROOT / "pyproject.toml"), "verbs", "tests")
-    commands = {
-        "check": [str(tools / "ruff"), "check", "--no-cache", *settings],
-        "format": [str(tools / "ruff"), "format", "--check", "--no-cache", *settings],
-        "types": [str(tools / "mypy"), "--cache-dir", os.devnull],
-    }
-
-    done = {
-        name: subprocess.run(command, cwd=untouched.folder, capture_output=True, text=True, timeout=280)
-        for name, command in commands.items()
-    }
-
-    assert {name: one.returncode for name, one in done.items()} == dict.fromkeys(commands, 0), done
-
-
-@pytest.fixture
-def roomy(untouched: Project) -> Iterator[Project]:
-    """A copy in a place that Postgres may pass through when we are root."""
-    with trail() as found:
-        project = untouched.copy(found.folder / "project")
-        project.folder.chmod(0o755)
-        yield project
-
-
-def own_tests(project: Project, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests that came with a scaffold."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *words],
-        cwd=project.folder,
-        env=environment(**settings),
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-
-
-@pytest.mark.req("TST-13", "TST-14", "TST-15", "PRX-31")
-def test_its_own_tests_go_the_whole_way_in_memory(roomy: Project, postgres: Postgres | ForeignPostgres) -> None:
-    done = own_tests(roomy, VERBWORKER_TEST_DSN=postgres.dsn)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed, 1 skipped" in done.stdout
-    assert "ZEEBE_ADDRESS names no broker" in done.stdout
-
-
-@pytest.mark.zeebe
-@pytest.mark.req("TST-14", "PRX-28", "X-30", "CPL-12")
-def test_its_own_test_goes_the_whole_way_on_a_real_broker(
-    roomy: Project, postgres: Postgres | ForeignPostgres, broker: Gateway
-) -> None:
-    given = {"VERBWORKER_TEST_DSN": postgres.dsn, "ZEEBE_ADDRESS": broker.address}
-
-    done = own_tests(roomy, "-m", "zeebe", **given)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
-
-
-@pytest.mark.req("CPL-10", "TST-14")
-def test_it_runs_on_the_embedded_engine_as_its_readme_says(roomy: Project) -> None:
-    _, _, (develop,), (settings, start, send, decide, show) = roomy.shell_blocks(f"processes/{NAME}/README.md")
-
-    with roomy.running(develop) as session:
-        roomy.wait_for(".verbworker/env", session)
-        asked = roomy.shell(settings, f"{start} --json")
-        entry = json.loads(asked.stdout)["entry_id"]
-        gated = "for try in $(seq 100); do verbworker gates list | grep -q ENTRY && break; sleep 0.1; done"
-        ended = f"for try in $(seq 100); do {show} | grep -q completed && break; sleep 0.1; done"
-        lines = [line.replace("ENTRY", entry) for line in (send, gated, decide, ended, show)]
-        told = roomy.shell(settings, *lines)
-
-    assert told.returncode == 0, told.stdout + told.stderr + roomy.log()
-    assert "completed" in told.stdout, told.stdout

@@ -1,4 +1,4 @@
-"""Scaffold a working process: model, policies, contract, verbs and tests.
+"""Scaffold a working process: model, policies, contract, verbs, entry points, image and tests.
 
 User files are written once. Compiled files are rewritten on request.
 """
@@ -39,12 +39,18 @@ _OWNED = {
     "processes/@name@/process.bpmn": "process/process.bpmn",
     "processes/@name@/policies.yaml": "process/policies.yaml",
     "processes/@name@/README.md": "process/README.md",
+    "processes/@name@/catalog-info.yaml": "process/catalog-info.yaml",
+    "processes/@name@/Dockerfile": "process/Dockerfile",
+    "processes/@name@/Dockerfile.dockerignore": "process/Dockerfile.dockerignore",
     "verbs/@package@/__init__.py": "verbs/__init__.py",
     "verbs/@package@/@name@.yaml": "verbs/contract.yaml",
     "verbs/@package@/case.py": "verbs/case.py",
     "verbs/@package@/answer.py": "verbs/answer.py",
     "verbs/@package@/outcome.py": "verbs/outcome.py",
-    "tests/test_@package@.py": "tests/test_process.py",
+    "verbs/@package@/worker.py": "verbs/worker.py",
+    "verbs/@package@/ingress.py": "verbs/ingress.py",
+    "tests/test_@package@_compile.py": "tests/test_compile.py",
+    "tests/test_@package@_workflow.py": "tests/test_workflow.py",
 }
 
 
