@@ -1,6 +1,7 @@
 """A compiled process: what changes its digest and what does not, and the lock that keeps it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,25 @@ def test_a_policy_that_nobody_wrote_is_refused() -> None:
 def test_what_cannot_be_compiled_says_why(content: bytes, why: str) -> None:
     with pytest.raises(Refused, match=why):
         compiled(content)
+
+
+@pytest.mark.req("TST-07")
+def test_the_example_is_the_process_that_the_plan_asks_for() -> None:
+    """Seed 004, section 12: direct verbs, one review by a person, a timer at it that escalates, and flags alone."""
+    found = compiled()
+    edges = {edge["source"]: edge["target"] for edge in found.ir["edges"]}
+    written = [edge["condition"] for edge in found.ir["edges"] if "condition" in edge]
+    written += [node["timer"]["when"] for node in found.ir["nodes"] if "timer" in node]
+
+    called = {node["task"]["type"] for node in found.ir["nodes"] if node["type"] == "serviceTask" and "task" in node}
+    assert called >= {
+        *("kyc.create-case-record", "kyc.request-documents", "kyc.screen-sanctions", "kyc.record-review-decision"),
+    }
+    assert [node["id"] for node in found.ir["nodes"] if node["type"] == "userTask"] == ["review"]
+    assert (node(found, "overdue")["attached_to"], edges["overdue"]) == ("review", "escalate")
+    assert node(found, "escalate")["task"]["type"] == "kyc.escalate"
+    assert written
+    assert all(re.fullmatch(r'=orch_[a-z_]+( = ("[a-z]+"|true|false))?', text) for text in written), written
 
 
 # ---- what changes it ------------------------------------------------------------------------------------------------
