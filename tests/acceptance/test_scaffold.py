@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ def project(untouched: Project, tmp_path: Path) -> Project:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
+ROOT = Path(__file__).parents[2]
 # The repository contract of seed 001, section 2, in Python: one process of a project that may have several.
 #   cmd/worker, cmd/ingress -> worker.py, ingress.py    every *_gen of internal -> parcel_return_gen.py
 #   internal/activities -> answer.py, outcome.py        internal/process/state -> case.py
@@ -355,3 +358,92 @@ def test_what_goes_wrong_halfway_leaves_nothing(tmp_path: Path) -> None:
     assert said.code == 2
     assert said.sentence().endswith("nothing was written")
     assert project.tree().keys() == {"tests"}
+
+
+# ---- verbs to be written --------------------------------------------------------------------------------------------
+
+_SETTLE_FLOW = '<bpmn:sequenceFlow id="to_choice" sourceRef="settle" targetRef="choice" />'
+_TOLD = """
+    <bpmn:serviceTask id="tell" name="Tell what was decided">
+      <bpmn:extensionElements>
+        <zeebe:taskDefinition type="parcel-return.tell-client" />
+        <ameide:taskDefinition type="parcel-return.tell-client" policyRef="parcel-return.standard" />
+        <ameide:taskHeaders />
+        <ameide:ioMapping>
+          <ameide:input source="state.outcome" target="request.outcome" />
+          <ameide:output source="result.told_at" target="state.told_at" />
+        </ameide:ioMapping>
+      </bpmn:extensionElements>
+      <bpmn:incoming>to_tell</bpmn:incoming>
+      <bpmn:outgoing>to_choice</bpmn:outgoing>
+    </bpmn:serviceTask>
+    <bpmn:sequenceFlow id="to_tell" sourceRef="settle" targetRef="tell" />
+    <bpmn:sequenceFlow id="to_choice" sourceRef="tell" targetRef="choice" />"""
+STUB = "verbs/parcel_return/tell_client.py"
+
+
+def with_another_task(project: Project) -> Project:
+    """The process with one task more, in model and contract, and no verb for it."""
+    project.change(MODEL, _SETTLE_FLOW, _TOLD)
+    settle = project.read(MODEL).index('<bpmn:serviceTask id="settle"')
+    text = project.read(MODEL)
+    project.write(MODEL, text[:settle] + text[settle:].replace("<bpmn:outgoing>to_choice", "<bpmn:outgoing>to_tell", 1))
+    contract = f"verbs/parcel_return/{NAME}.yaml"
+    project.change(contract, f"      - {NAME}.settle\n", f"      - {NAME}.settle\n      - {NAME}.tell-client\n")
+    line = "  - {verb: parcel-return.tell-client, version: 1, mode: external, on_unknown: rerun, writes: [told_at]}\n"
+    project.write(contract, project.read(contract) + line)
+    return project
+
+
+@pytest.mark.req("CPL-05", "CPL-11")
+def test_a_verb_that_nobody_wrote_gets_a_file_to_write_it_in(project: Project) -> None:
+    before = with_another_task(project).tree()
+
+    said = project.scaffold(NAME)
+
+    after = project.tree()
+    assert said.code == 0, said.err
+    assert {path for path in after if after[path] != before.get(path)} == {LOCK, MODULE, STUB}
+    assert "NOT DONE YET: write verbs/parcel_return/tell_client.py, and register it in" in said.out
+    assert "VF811" in project.verify(*APP).out
+    tidy = f"{shlex.quote(sys.executable)} -m ruff format --check --no-cache --config {ROOT}/pyproject.toml {STUB}"
+    assert project.shell(tidy).returncode == 0
+
+    init = "verbs/parcel_return/__init__.py"
+    project.change(init, "import answer, outcome", "import answer, outcome, tell_client")
+    project.change(init, "outcome.verbs)", "outcome.verbs, tell_client.verbs)")
+    verified = project.verify(*APP)
+    assert verified.code == 0, verified.out
+
+
+@pytest.mark.parametrize(
+    ("verb", "field"), [("import", "class"), ("verbs", "_told"), ("result", "told"), ("ingress", "a")]
+)
+def test_a_file_to_write_a_verb_in_is_valid_under_any_name(project: Project, verb: str, field: str) -> None:
+    with_another_task(project)
+    for name in (MODEL, f"verbs/parcel_return/{NAME}.yaml"):
+        project.change(name, "tell-client", verb)
+    project.change(MODEL, "result.told_at", f"result.{field}")
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 0, said.err
+    (stub,) = [path for path in project.tree() if path.endswith(f"/{verb}_2.py")]
+    compile(project.read(stub), stub, "exec")
+    assert f"async def {verb}_2(" in project.read(stub)
+
+
+@pytest.mark.req("CPL-05", "CPL-11")
+def test_a_file_to_write_a_verb_in_is_written_once(project: Project) -> None:
+    with_another_task(project).scaffold(NAME)
+    project.change(
+        STUB,
+        '    raise PermanentContract("parcel-return.tell-client is not',
+        '    # mine\n    raise PermanentContract("it is not',
+    )
+    mine = project.tree()
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 0, said.err
+    assert project.tree() == mine
