@@ -4,7 +4,6 @@ import asyncio
 import fnmatch
 import json
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from packaging.utils import canonicalize_name
 from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
+from tests.support.dockerfile import Dockerfile
 from tests.support.ports import free_ports
 from verbworker.api.settings import IngressSettings
 from verbworker.app.health import open_health
@@ -34,30 +34,11 @@ OURS = {name: service for name, service in SERVICES.items() if service["image"].
 # ---- the image ------------------------------------------------------------------------------------------------------
 
 
-def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile as (instruction, rest), continued lines joined and comments left out."""
-    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.lstrip().startswith("#")]
-    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    return [(words[0], words[1]) for line in joined.splitlines() if (words := line.split(maxsplit=1))]
-
-
-def stages() -> list[list[tuple[str, str]]]:
-    """The instructions of each stage."""
-    found: list[list[tuple[str, str]]] = []
-    for instruction in instructions():
-        if instruction[0] == "FROM":
-            found.append([])
-        found[-1].append(instruction)
-    return found
-
-
-def last(name: str) -> str:
-    """What the image says last by an instruction."""
-    return [rest for instruction, rest in stages()[-1] if instruction == name][-1]
+IMAGE = Dockerfile(ROOT / "Dockerfile")
 
 
 def test_the_bases_are_plain_names_with_a_version() -> None:
-    bases = [rest.split()[0] for name, rest in instructions() if name == "FROM"]
+    bases = [rest.split()[0] for name, rest in IMAGE.instructions if name == "FROM"]
 
     assert len(bases) == 2
     assert all(re.fullmatch(r"[a-z]+:\d+\.\d+-slim", base) for base in bases)
@@ -67,11 +48,11 @@ def test_the_image_runs_the_python_that_the_lock_was_made_for() -> None:
     made_for = re.search(r"PYTHON \?= python(3\.\d+)", (ROOT / "Makefile").read_text())
 
     assert made_for is not None
-    assert {rest.split()[0] for name, rest in instructions() if name == "FROM"} == {f"python:{made_for[1]}-slim"}
+    assert {rest.split()[0] for name, rest in IMAGE.instructions if name == "FROM"} == {f"python:{made_for[1]}-slim"}
 
 
 def test_nothing_unpinned_is_installed() -> None:
-    ran = [step.split() for name, rest in instructions() if name == "RUN" for step in rest.split("&&")]
+    ran = [step.split() for name, rest in IMAGE.instructions if name == "RUN" for step in rest.split("&&")]
     pips = [words for words in ran if "pip" in words]
 
     assert len(pips) == 4
@@ -81,37 +62,30 @@ def test_nothing_unpinned_is_installed() -> None:
 
 
 def test_the_image_is_nobodys_and_nothing_runs_in_its_last_stage() -> None:
-    names = [name for name, _ in stages()[-1]]
+    names = [name for name, _ in IMAGE.stages[-1]]
 
-    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", last("USER"))
+    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", IMAGE.last("USER"))
     assert "RUN" not in names
     assert not {"ADD", "ARG", "VOLUME", "ONBUILD"} & set(names)
     assert names.index("USER") > max(index for index, name in enumerate(names) if name == "COPY")
 
 
 def test_no_shell_stands_between_docker_and_the_worker() -> None:
-    entry, given = json.loads(last("ENTRYPOINT")), json.loads(last("CMD"))
+    entry, given = json.loads(IMAGE.last("ENTRYPOINT")), json.loads(IMAGE.last("CMD"))
 
     assert entry == ["verbworker"]
     assert misuse(given) is None
 
 
 def test_what_is_copied_is_there_and_reaches_the_build() -> None:
-    copies = [shlex.split(rest) for name, rest in instructions() if name == "COPY"]
-    sources = {source for words in copies if not words[0].startswith("--from") for source in words[:-1]}
-    kept = {line[1:] for line in ignored() if line.startswith("!")}
+    sources = {source for source, _ in IMAGE.copies}
 
     assert {source for source in sources if not (ROOT / source).exists()} == set()
-    assert sources == kept
-
-
-def ignored() -> list[str]:
-    lines = (ROOT / ".dockerignore").read_text().splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    assert sources == IMAGE.kept
 
 
 def test_nothing_else_reaches_the_build() -> None:
-    patterns = ignored()
+    patterns = IMAGE.ignored
 
     assert patterns[0] == "*"
     for private in (".env", ".git/config", ".venv/bin/python", "deploy/compose.env", "tests/conftest.py"):
@@ -134,7 +108,7 @@ class Probed:
 @pytest.mark.parametrize(("trouble", "code"), [(None, 0), ("last tick 60 s ago", 1)])
 async def test_the_health_check_believes_what_live_says(trouble: str | None, code: int) -> None:
     (port,) = free_ports(1)
-    command = json.loads(last("HEALTHCHECK").partition("CMD")[2])
+    command = json.loads(IMAGE.last("HEALTHCHECK").partition("CMD")[2])
     words = [sys.executable, *(word.replace("8090", str(port)) for word in command[1:])]
 
     async with open_health("127.0.0.1", port, Probed(trouble)):
@@ -296,7 +270,7 @@ def test_the_images_have_a_version_and_come_from_the_usual_place() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_service_runs_a_command_that_exists(name: str) -> None:
-    words = OURS[name].get("command") or json.loads(last("CMD"))
+    words = OURS[name].get("command") or json.loads(IMAGE.last("CMD"))
 
     assert misuse(words) is None
 

@@ -33,7 +33,7 @@ async def until_reminded(database: Database) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.zeebe
-@pytest.mark.req("REG-02", "REG-03", "REG-12", "ORC-04", "TST-04")
+@pytest.mark.req("REG-02", "REG-03", "REG-12", "ORC-04")
 async def test_the_example_asks_once_and_reminds_once(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> None:
     engine = ZeebeEngine(GatewayAddress(address=broker.address), engine_id=unique("example"))
     workflow = registry.workflows["document.collect"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
+TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "xmlschema")
 RUNTIME = ("grpc", "pyzeebe", "asyncpg", "pydantic", "verbworker", "typer", "orjson")
 
 

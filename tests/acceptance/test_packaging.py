@@ -106,6 +106,11 @@ def test_a_wheel_is_typed(built: dict[str, Distribution], name: str) -> None:
     assert TYPED[name] in contents(built[name].wheel)
 
 
+@pytest.mark.req("PRX-12")
+def test_the_schema_of_the_extension_is_in_the_wheel_of_the_linter(built: dict[str, Distribution]) -> None:
+    assert "verblint/bpmn/ameide-bpmn-v1.xsd" in contents(built["verbworker_lint"].wheel)
+
+
 @pytest.mark.parametrize("name", TYPED)
 def test_the_metadata_say_what_it_is(built: dict[str, Distribution], name: str) -> None:
     told = built[name].metadata()

@@ -236,7 +236,7 @@ def test_another_process_needs_another_definition_id(loan: Project) -> None:
     assert other.code == 0, other.out
 
 
-@pytest.mark.req("CPL-03", "CPL-02", "PRX-08")
+@pytest.mark.req("CPL-03", "CPL-02")
 def test_a_process_that_only_looks_different_keeps_its_definition_id(loan: Project) -> None:
     loan.commit()
     loan.change(MODEL, '    <bpmn:startEvent id="begin"/>', '\n\n    <!-- here -->\n    <bpmn:startEvent id="begin"/>')

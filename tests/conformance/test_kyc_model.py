@@ -129,7 +129,7 @@ async def test_documents_may_come_before_they_are_awaited(gateway: Gateway, uniq
     assert walk.ending.result()["orch_docs_received"] is True
 
 
-@pytest.mark.req("WAIT-03", "WAIT-05")
+@pytest.mark.req("WAIT-03", "WAIT-05", "TST-07")
 async def test_a_late_review_is_escalated_and_can_still_be_decided(
     gateway: Gateway, unique: Callable[[str], str]
 ) -> None:

@@ -13,7 +13,7 @@ from tests.support.kyc_world import PAPERS, TENANT, World, opened_world
 from tests.support.models import line
 from verbs import registry
 from verbworker.engine.protocol import Resource
-from verbworker.payload.envelope import TRAIL_LENGTH, unpack
+from verbworker.payload.envelope import unpack
 from verbworker.runbook.event import Kind, Status, Wait, describe
 from verbworker.work.starts.router import Caller
 
@@ -55,7 +55,7 @@ def test_the_workflow_verb_is_made_of_direct_verbs() -> None:
 # ---- 4. the data round-trip -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("REG-23", "PAY-01", "EVT-07", "EVT-11")
+@pytest.mark.req("REG-23", "PAY-01", "EVT-07", "EVT-11", "TST-01")
 async def test_the_payload_survives_six_steps_and_a_person(world: World) -> None:
     async with world.working():
         entry_id = await approved(world, entity="Züri Käse & Söhne “GmbH” 株式会社")
@@ -68,6 +68,7 @@ async def test_the_payload_survives_six_steps_and_a_person(world: World) -> None
     assert (data["reviewer"], data["review"]["decision"], data["review"]["by"]) == ("review-desk", "approved", "ada")
 
 
+@pytest.mark.req("TST-02")
 async def test_the_hash_holds_at_every_boundary(world: World) -> None:
     async with world.working():
         entry_id = await approved(world)
@@ -83,7 +84,7 @@ async def test_the_hash_holds_at_every_boundary(world: World) -> None:
     assert sha256(final).digest() == bytes(frames[-1]["output_hash"])
 
 
-@pytest.mark.req("PAY-09", "EVT-14")
+@pytest.mark.req("PAY-09", "EVT-14", "TST-02")
 async def test_a_payload_that_somebody_touched_stops_before_the_next_step(world: World) -> None:
     async with world.working():
         entry_id = await world.ask()
@@ -103,6 +104,7 @@ async def tamper(world: World, entry_id: UUID) -> None:
     await world.set_variables(entry_id, {"domain_payload": content})
 
 
+@pytest.mark.req("TST-03")
 async def test_the_trail_tells_every_step_in_order(world: World) -> None:
     async with world.working():
         entry_id = await approved(world)
@@ -112,6 +114,7 @@ async def test_the_trail_tells_every_step_in_order(world: World) -> None:
     assert (trail[0], trail[-2:]) == (STEPS[0], STEPS[-2:])
 
 
+@pytest.mark.req("PAY-11", "PAY-12", "TST-03")
 async def test_the_trail_keeps_twenty_steps_and_the_runbook_keeps_all(world: World) -> None:
     verbs = ["kyc.create-case-record", *["kyc.assign-reviewer"] * 24]
     async with world.new_engine() as engine:
@@ -125,11 +128,11 @@ async def test_the_trail_keeps_twenty_steps_and_the_runbook_keeps_all(world: Wor
         await world.until(entry_id, look)
 
     trail = unpack(await world.payload(entry_id)).sub_verb_trail
-    assert [step.verb for step in trail] == ["kyc.assign-reviewer"] * TRAIL_LENGTH
+    assert [step.verb for step in trail] == ["kyc.assign-reviewer"] * 20
     assert await world.done(entry_id) == verbs
 
 
-@pytest.mark.req("ORC-04", "WAIT-04")
+@pytest.mark.req("ORC-04", "WAIT-04", "TST-04")
 @pytest.mark.parametrize(("decision", "undone"), [("approve", 0), ("reject", 2)])
 async def test_a_flag_decides_which_way_it_goes(world: World, decision: str, undone: int) -> None:
     async with world.working():
@@ -139,9 +142,13 @@ async def test_a_flag_decides_which_way_it_goes(world: World, decision: str, und
         await world.ended(entry_id)
 
     assert len(await world.undone(entry_id)) == undone
+    payload, outputs = await world.payload(entry_id), [bytes(one["output"]) for one in await world.frames(entry_id)]
+    # What came through the gateways is what the last verb before them wrote, byte for byte, and no flag is in it.
+    assert payload in outputs
+    assert b"orch_" not in payload
 
 
-@pytest.mark.req("JOB-04", "JOB-05")
+@pytest.mark.req("JOB-04", "JOB-05", "TST-05")
 async def test_a_step_that_is_delivered_twice_is_done_once(
     dsn: str, engine: str, address: str, provider: Provider
 ) -> None:
@@ -171,7 +178,7 @@ async def test_a_provider_that_was_busy_is_asked_again_under_the_same_key(world:
 # ---- 5. the runbook -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("REG-01", "REG-17", "EVT-17", "WAIT-07")
+@pytest.mark.req("REG-01", "REG-17", "EVT-17", "WAIT-07", "TST-06")
 async def test_the_user_sees_one_step_in_their_own_words(world: World) -> None:
     caller = Caller(TENANT, "ann", request_key=uuid4().hex)
     asked = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
@@ -185,7 +192,7 @@ async def test_the_user_sees_one_step_in_their_own_words(world: World) -> None:
     assert [one.entry_id for one in await entries_of(world.database, TENANT)] == [entry.entry_id]
 
 
-@pytest.mark.req("WAIT-01", "WAIT-06", "EVT-03", "EVT-09", "EVT-18", "COR-08")
+@pytest.mark.req("WAIT-01", "WAIT-06", "EVT-03", "EVT-09", "EVT-18", "COR-08", "TST-06")
 async def test_the_step_parks_for_the_reviewer(world: World) -> None:
     async with world.working():
         entry_id = await world.ask()
@@ -207,7 +214,7 @@ async def test_the_step_parks_for_documents(world: World) -> None:
     assert wait.message_name == "kyc.documents-received"
 
 
-@pytest.mark.req("WAIT-04", "EVT-09")
+@pytest.mark.req("WAIT-04", "EVT-09", "TST-06")
 async def test_the_step_resumes_when_the_reviewer_acts(world: World) -> None:
     async with world.working():
         entry_id = await approved(world)
@@ -217,7 +224,7 @@ async def test_the_step_resumes_when_the_reviewer_acts(world: World) -> None:
     assert kinds[decided:] == ["GateDecided", "Resumed", "StepCompleted", "ExecutionResult"]
 
 
-@pytest.mark.req("EVT-01", "EVT-02", "EVT-07", "EVT-16", "COR-06", "COR-10", "VER-01", "VER-02")
+@pytest.mark.req("EVT-01", "EVT-02", "EVT-07", "EVT-16", "COR-06", "COR-10", "VER-01", "VER-02", "TST-06")
 async def test_the_step_completes_with_a_full_audit(world: World) -> None:
     async with world.working():
         entry_id = await approved(world)
@@ -233,7 +240,7 @@ async def test_the_step_completes_with_a_full_audit(world: World) -> None:
     assert (verified.events, dict(verified.broken)) == (len(kinds), {})
 
 
-@pytest.mark.req("EVT-17")
+@pytest.mark.req("EVT-17", "TST-06")
 async def test_the_user_never_reads_a_word_of_bpmn(world: World) -> None:
     async with world.working():
         ids = [await world.ask(entity=f"Customer {number}", **{"review-within": "PT1S"}) for number in range(2)]

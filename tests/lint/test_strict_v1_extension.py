@@ -270,6 +270,49 @@ HEADERS = [
 ]
 
 
+@pytest.mark.req("PRX-26")
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("https://api.example.com", "amqp://queue", "localhost", "localhost:8080", "10.0.0.7", "10.0.0.7:5432/db"),
+        *("api.example.com", "api.example.com/v1", "db.internal", "kafka:9092", "letters.claims.svc"),
+    ],
+)
+def test_a_header_names_no_place_of_an_environment(host: str) -> None:
+    model = MODEL.replace('header key="letter.kind-1" value="first"', f'header key="letter.kind-1" value="{host}"')
+
+    errors = {finding.code for finding in found(model)}
+
+    # One at the header of each extension.
+    assert errors == {"AM716", "HB311"}
+
+
+@pytest.mark.req("PRX-26")
+@pytest.mark.parametrize(
+    "value", ["first", "letter.kind-1", "a/b", "2024-05", "v1.2", "one: two", "12:30", "Ada Com", "$"]
+)
+def test_a_header_has_any_other_word(value: str) -> None:
+    assert found(MODEL.replace('letter.kind-1" value="first"', f'letter.kind-1" value="{value}"')) == []
+
+
+MIRROR = [
+    Edit("the engine has no such header", '<zeebe:header key="letter.kind-1" value="first" />', "", "AM717", _HEADER),
+    Edit(
+        "the engine has another value",
+        '<zeebe:header key="letter.kind-1" value="first" />',
+        '<zeebe:header key="letter.kind-1" value="last" />',
+        "AM717",
+        _HEADER,
+    ),
+]
+
+
+@pytest.mark.req("PRX-26", "PRX-09")
+@pytest.mark.parametrize("edit", MIRROR, ids=lambda edit: edit.name)
+def test_a_header_is_also_the_engines(edit: Edit) -> None:
+    assert meets(edit)
+
+
 @pytest.mark.req("PRX-26", "X-26")
 @pytest.mark.parametrize("edit", HEADERS, ids=lambda edit: edit.name)
 def test_every_task_has_its_headers(edit: Edit) -> None:

@@ -44,6 +44,7 @@ async def test_a_failed_message_does_not_change_the_entry_of_its_case(setup: Inb
     assert entry.status is Status.COMPLETED
 
 
+@pytest.mark.req("TST-12", "MSG-08")
 async def test_the_entry_that_the_sender_named_is_told_though_its_key_is_wrong(setup: InboxSetup) -> None:
     case = await setup.case()
     await setup.put(make_message(correlation_key="wrong", entry_id=str(case.entry_id)))

@@ -45,7 +45,7 @@ async def test_an_early_message_waits_for_the_case_that_has_no_key_yet(setup: In
     assert (before, list(setup.engine.published)) == ({}, ["acme/m-1/0"])
 
 
-@pytest.mark.req("MSG-07", "X-13", "X-28")
+@pytest.mark.req("MSG-07", "X-13", "X-28", "TST-12")
 async def test_a_message_that_no_case_ever_waits_for_becomes_a_dead_letter_when_its_time_is_over(
     setup: InboxSetup,
 ) -> None:
@@ -60,7 +60,7 @@ async def test_a_message_that_no_case_ever_waits_for_becomes_a_dead_letter_when_
     assert setup.engine.published == {}
 
 
-@pytest.mark.req("MSG-07", "X-13")
+@pytest.mark.req("MSG-07", "X-13", "TST-12")
 async def test_a_key_of_two_cases_is_a_dead_letter_at_once(setup: InboxSetup) -> None:
     await setup.case()
     await setup.case()

@@ -48,7 +48,7 @@ async def take(
     return await engine.activate(Ask(kind, "tests", timeout_ms, ()), limit, wait_ms)
 
 
-@pytest.mark.req("TOK-05", "TOK-06", "TOK-17")
+@pytest.mark.req("TOK-05", "TOK-06", "TOK-17", "TST-22")
 async def test_many_who_ask_at_once_never_get_the_same_job(
     engine: EmbeddedEngine, other: EmbeddedEngine, dsn: str
 ) -> None:
@@ -127,7 +127,7 @@ async def test_an_instance_that_is_cancelled_while_its_job_is_completed_does_one
         assert not await engine.alive(started.instance_key)
 
 
-@pytest.mark.req("TOK-12", "TOK-13", "TOK-17", "X-19")
+@pytest.mark.req("TOK-12", "TOK-13", "TOK-17", "X-19", "TST-23")
 async def test_branches_that_two_processes_complete_at_once_join_once(
     engine: EmbeddedEngine, other: EmbeddedEngine
 ) -> None:

@@ -50,7 +50,7 @@ async def rows(dsn: str, query: str) -> Sequence[Any]:
         return [tuple(row) for row in await connection.fetch(query)]
 
 
-@pytest.mark.req("EMC-01", "EMC-02", "EMC-04", "EMC-06", "EMC-09", "EMC-10", "X-18")
+@pytest.mark.req("EMC-01", "EMC-02", "EMC-04", "EMC-06", "EMC-09", "EMC-10", "X-18", "TST-16")
 async def test_a_message_meets_its_wait_by_name_and_key_alone(engine: EmbeddedEngine, dsn: str) -> None:
     instance_key = await begin(engine, catching())
     assert await rows(dsn, WAITS) == [("docs", "k-1")]
@@ -76,7 +76,7 @@ async def test_a_message_may_come_early_and_not_after_its_time(engine: EmbeddedE
     assert job.variables["from"] == "new"
 
 
-@pytest.mark.req("EMC-09", "EMC-13")
+@pytest.mark.req("EMC-09", "EMC-13", "TST-17")
 async def test_whoever_must_know_is_told_that_nobody_waits(engine: EmbeddedEngine) -> None:
     instance_key = await begin(engine, catching())
 
@@ -104,7 +104,7 @@ async def test_a_wait_outlives_the_process_that_opened_it(dsn: str) -> None:
     assert job.process_instance_key == instance_key
 
 
-@pytest.mark.req("EMC-03", "EMC-07", "EMC-16", "EMC-17")
+@pytest.mark.req("EMC-03", "EMC-07", "EMC-16", "EMC-17", "TST-18")
 async def test_a_boundary_message_ends_its_host_and_takes_its_own_way(engine: EmbeddedEngine, dsn: str) -> None:
     await begin(engine, bounded(interrupting=True))
     await send(engine)
@@ -126,7 +126,7 @@ async def test_a_boundary_message_that_does_not_interrupt_leaves_its_host_and_wa
     assert await rows(dsn, WAITS) == [("docs", "k-1")]
 
 
-@pytest.mark.req("EMC-11", "X-15")
+@pytest.mark.req("EMC-11", "X-15", "TST-19")
 async def test_a_boundary_wait_is_closed_by_its_row_though_the_key_has_changed(
     engine: EmbeddedEngine, dsn: str
 ) -> None:

@@ -32,7 +32,15 @@ PATIENT = Policy(
         non_retryable_error_types=("ZeroDivisionError",),
     ),
 )
-ASK_MAPPING = """<ameide:ioMapping>
+
+
+def _headers(prefix: str) -> str:
+    entries = "".join(f'<{prefix}:header key="{key}" value="{text}"/>' for key, text in HEADERS.items())
+    return f"<{prefix}:taskHeaders>{entries}</{prefix}:taskHeaders>"
+
+
+HEADERS = {"channel": "letter", "letter.kind-1": "first"}
+ASK_MAPPING = f"""{_headers("zeebe")}{_headers("ameide")}<ameide:ioMapping>
   <ameide:input source="state.customer.name" target="request.who"/>
   <ameide:output source="result.reference" target="state.asked.reference"/>
   <ameide:output source="result.absent" target="state.note"/>
@@ -68,6 +76,7 @@ class VerbRecorder:
 
     questions: list[tuple[Question, str, int]] = field(default_factory=list)
     settled: list[Settlement] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     error: Exception | None = None
     reference: str | None = "ref-1"
 
@@ -79,6 +88,7 @@ def profiled_registry(domain: str, recorder: VerbRecorder, *, mode: str = "exter
     async def ask(question: Question, call: Call) -> Question:
         """Ask somebody outside."""
         recorder.questions.append((question, call.idempotency_key, call.attempt))
+        recorder.headers.append(dict(call.headers))
         if recorder.error is not None:
             raise recorder.error
         return question.model_copy(update={"reference": recorder.reference})

@@ -81,12 +81,12 @@ class Project:
         )
 
     @contextmanager
-    def running(self, *lines: str, **settings: str) -> Iterator[Child]:
+    def running(self, *lines: str, log: str = "log", **settings: str) -> Iterator[Child]:
         """Run lines in the background; in the end they are told to stop, and must."""
-        (self.folder / "log").unlink(missing_ok=True)
+        (self.folder / log).unlink(missing_ok=True)
         child = spawn(
             ["bash", "-e", "-c", "\n".join([*lines[:-1], f"exec {lines[-1]}"])],
-            log=self.folder / "log",
+            log=self.folder / log,
             environment={**self.environment, **settings},
             directory=self.folder,
             last_signal=signal.SIGTERM,
@@ -95,7 +95,7 @@ class Project:
             yield child
         finally:
             code = child.end(timeout=TIMEOUT)
-        assert code == 0, self.log()
+        assert code == 0, self.read(log)
 
     def log(self) -> str:
         """What was said in the background."""

@@ -1,6 +1,7 @@
 """A compiled process: what changes its digest and what does not, and the lock that keeps it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,14 @@ from typing import Any
 import pytest
 
 from tests.support.bpmn import document, process
+from verblint.contracts.contract_files import read_contracts
+from verblint.linter import inspect
+from verblint.report import Severity
+from verblint.settings import Settings
+from verbs import __file__ as registry_file
 from verbs import registry
 from verbworker.contract.policy import Policy
+from verbworker.engine.embedded.kernel.definition import compile_models
 from verbworker.errors import ContractInvalid, Refused
 from verbworker.profile.compile import Compiled, compile_model
 from verbworker.profile.lock import Difference, Lock, differences, lock_of, read_lock
@@ -125,6 +132,25 @@ def test_what_cannot_be_compiled_says_why(content: bytes, why: str) -> None:
         compiled(content)
 
 
+@pytest.mark.req("TST-07")
+def test_the_example_is_the_process_that_the_plan_asks_for() -> None:
+    """Seed 004, section 12: direct verbs, one review by a person, a timer at it that escalates, and flags alone."""
+    found = compiled()
+    edges = {edge["source"]: edge["target"] for edge in found.ir["edges"]}
+    written = [edge["condition"] for edge in found.ir["edges"] if "condition" in edge]
+    written += [node["timer"]["when"] for node in found.ir["nodes"] if "timer" in node]
+
+    called = {node["task"]["type"] for node in found.ir["nodes"] if node["type"] == "serviceTask" and "task" in node}
+    assert called >= {
+        *("kyc.create-case-record", "kyc.request-documents", "kyc.screen-sanctions", "kyc.record-review-decision"),
+    }
+    assert [node["id"] for node in found.ir["nodes"] if node["type"] == "userTask"] == ["review"]
+    assert (node(found, "overdue")["attached_to"], edges["overdue"]) == ("review", "escalate")
+    assert node(found, "escalate")["task"]["type"] == "kyc.escalate"
+    assert written
+    assert all(re.fullmatch(r'=orch_[a-z_]+( = ("[a-z]+"|true|false))?', text) for text in written), written
+
+
 # ---- what changes it ------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +169,56 @@ def test_what_nobody_acts_on_changes_nothing(old: str, new: str) -> None:
     assert old in text
 
     assert compiled(text.replace(old, new, 1).encode()).ir_digest == compiled().ir_digest
+
+
+_REVIEW = '<ameide:updateDefinition name="review" />'
+_SCREEN = '<bpmn:serviceTask id="screen" name="Screen against sanctions">'
+# What the two other profiles write into a model: whom a person sees and by which form, and where a message comes from.
+UI = {
+    "form": (_REVIEW, f'{_REVIEW}<zeebe:formDefinition formId="review-form" />'),
+    "assignment": (_REVIEW, f'{_REVIEW}<zeebe:assignmentDefinition assignee="ada" candidateGroups="reviewers" />'),
+    "schedule": (_REVIEW, f'{_REVIEW}<zeebe:taskSchedule dueDate="2030-01-01T00:00:00Z" />'),
+    "words": (_SCREEN, f"{_SCREEN}<bpmn:documentation>Ask the provider.</bpmn:documentation>"),
+    "layout": ('<dc:Bounds x="160"', '<dc:Bounds x="161"'),
+}
+INTEGRATION = {
+    "topic": (_REVIEW, f'{_REVIEW}<zeebe:properties><zeebe:property name="topic" value="kyc" /></zeebe:properties>'),
+}
+
+
+@pytest.mark.req("PRX-08", "NOT-05")
+@pytest.mark.parametrize("name", [*UI, *INTEGRATION])
+def test_what_is_for_people_and_for_wiring_never_changes_what_is_executed(name: str) -> None:
+    old, new = (UI | INTEGRATION)[name]
+    content = MODEL.read_text()
+    assert old in content
+
+    told = content.replace(old, new, 1).encode()
+
+    assert errors_in(told) == []
+    assert compiled(told) == compiled()
+    assert executed(told) == executed(MODEL.read_bytes())
+
+
+@pytest.mark.req("PRX-08")
+def test_a_change_of_execution_is_seen_by_the_same_comparison() -> None:
+    other = edited('cancelActivity="false"', 'cancelActivity="true"')
+
+    assert compiled(other) != compiled()
+    assert executed(other) != executed(MODEL.read_bytes())
+
+
+def errors_in(content: bytes) -> list[str]:
+    """What the linter refuses in the example's model."""
+    report = inspect(content, "process.bpmn", Settings(engine="8.6"), read_contracts(Path(registry_file).parent))
+    return [f"{finding.code} {finding.message}" for finding in report.findings if finding.severity is Severity.ERROR]
+
+
+def executed(content: bytes) -> object:
+    """What the embedded engine does with a model; only what a user task shows to people is left out."""
+    (definition,) = compile_models(content, "process.bpmn")
+    nodes = {name: replace(node, headers={}) for name, node in definition.nodes.items()}
+    return replace(definition, nodes=nodes)
 
 
 @pytest.mark.req("CPL-02", "CPL-03")

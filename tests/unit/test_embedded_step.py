@@ -160,7 +160,7 @@ def test_a_timer_may_take_its_time_from_a_flag() -> None:
     assert incident.kind == "EXTRACT_VALUE_ERROR"
 
 
-@pytest.mark.req("EMC-04", "EMC-06")
+@pytest.mark.req("EMC-04", "EMC-06", "TST-20")
 def test_a_message_is_waited_for_with_the_key_of_the_moment() -> None:
     drawing = Drawing().start().catch("wait", message="docs").end().flow("begin", "wait", "end")
     game = Game(drawing).begin(corr_key="k-1")

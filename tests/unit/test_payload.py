@@ -56,7 +56,7 @@ def test_the_envelope_is_canonical_json_with_the_hash_of_its_data() -> None:
 
 
 @pytest.mark.parametrize("trail_ref", [None, "runbook_entry:1/events"])
-@pytest.mark.req("PAY-15", "TST-01")
+@pytest.mark.req("PAY-15")
 def test_a_payload_comes_back_as_it_was(trail_ref: str | None) -> None:
     tricky = {"a": ',"data":', "b": [{',"last_modified_by":': '"}'}], "data": {"data": 1.5}, "last_modified_by": "x"}
     payload = make_payload(tricky, trail_ref=trail_ref).with_step(tricky, verb="kyc.x", at=NOON, outcome="completed")

@@ -40,10 +40,13 @@ def options(
         os.environ["VERBWORKER_DEBUG"] = "1"
 
 
-def main() -> NoReturn:
-    """Run the command line. Errors print one sentence and exit with 1 (a no), 2 (could not run) or 3 (a bug)."""
+def main(*words: str) -> NoReturn:
+    """Run the command line, with `words` before those given to the process: an entry point's own command.
+
+    Errors print one sentence and exit with 1 (a no), 2 (could not run) or 3 (a bug).
+    """
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    sys.argv[1:] = _without_debug(sys.argv[1:])
+    sys.argv[1:] = [*words, *_without_debug(sys.argv[1:])]
     # Commands print sentences; those that log set up logging themselves. Without a handler Python prints bare messages.
     logging.getLogger().addHandler(logging.NullHandler())
     try:

@@ -1,6 +1,6 @@
 """Run the checks of `verbworker verify` in a test, before a commit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from verblint.report import render
@@ -29,3 +29,12 @@ def assert_verified(models: Sequence[str], registry: Registry | None = None, *, 
     report = verified.report
     lines = [render(report, "concise", rules=RULES).strip(), *map(str, report.problems)]
     assert report.exit_code(sources.project.max_warnings) == 0, "verbworker verify would not pass:\n" + "\n".join(lines)
+
+
+def compile_files(models: Sequence[str]) -> Mapping[str, bytes]:
+    """Compile models in memory and return every generated file by its path, as `verbworker verify --write` writes it.
+
+    A model with errors has none: `assert_verified` reports them.
+    """
+    read = read_models(models)
+    return verify(read, open_sources(read)).compiled

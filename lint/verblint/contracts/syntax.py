@@ -56,6 +56,12 @@ ERROR_CODE = Syntax(
     rf"[!-~](?:[ -~]{{0,{MAX_ERROR_CODE - 2}}}[!-~])?",
     f"an error code: 1 to {MAX_ERROR_CODE} printable ASCII characters",
 )
+# An address, or a host by its form: local, a number, with a port, or ending as hosts do.
+ENDPOINT = Syntax(
+    r"(?s:.*)://(?s:.*)|(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[A-Za-z][A-Za-z0-9.-]*(?::[0-9]{4,5}|"
+    r"\.(?:com|org|net|io|dev|app|cloud|local|internal|intranet|lan|corp|svc)))(?::[0-9]{1,5})?(?:/\S*)?",
+    "an address of an environment, like api.example.com",
+)
 # Directories name groups with slashes, colons and spaces; a comma separates roles in a setting.
 ROLE = Syntax(
     r"[^\s,\x00-\x1f\x7f-\x9f]+(?: [^\s,\x00-\x1f\x7f-\x9f]+){0,9}", "a role, like reviewer: words without commas"

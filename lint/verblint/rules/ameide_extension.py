@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import ROOTS, SHAPES, is_template, placeholders, templates
 from verblint.bpmn.bpmn_schema import own_text
 from verblint.bpmn.element import AMEIDE
-from verblint.contracts.syntax import HEADER_KEY
+from verblint.contracts.syntax import ENDPOINT, HEADER_KEY
 from verblint.contracts.templates import VARIABLES, TemplateError, is_path, parse
 from verblint.flow.io_mappings import PAYLOAD
 from verblint.names import extended_by, suggestion
@@ -243,7 +243,7 @@ def ameide_header(context: Context) -> Iterator[Finding]:
     """A header of the Ameide extension has a plain key and a literal value.
 
     A key has at most 64 lower-case letters, digits, dots, dashes and underscores, and is used once. A value is never
-    empty, never evaluated, and never the address of an environment.
+    empty, never evaluated, and never the address or host of an environment.
 
     Wrong:  <ameide:header key="API URL" value="https://api.example.com" />
     Right:  <ameide:header key="letter" value="reminder" />
@@ -265,7 +265,7 @@ def _wrong(key: str, text: str, is_second: bool) -> Iterator[str]:
         yield f"{key} is written twice"
     if text.startswith(("=", "${", "#{")):
         yield f"{key} has an expression as its value"
-    if "://" in text:
+    if ENDPOINT.fits(text):
         yield f"{key} holds an address"
 
 

@@ -132,7 +132,11 @@ def ameide_drift(context: Context) -> Iterator[Finding]:
             groups = extensions(node.element, "taskHeaders")
             for header in (header for group in groups for header in group.find_all("header", AMEIDE)):
                 key, text = header.get("key") or "", header.get("value") or ""
-                if headers.get(key, text) != text:
+                if key and key not in headers:
+                    message = f"the engine has no header {key}, so no verb is given it"
+                    hint = f'Write <zeebe:header key="{key}" value="{text}" /> too, or remove it'
+                    yield context.at(header, message, hint=hint, detail=f"header {key}")
+                elif headers.get(key, text) != text:
                     message = f"the header {key} is {text!r} here and {headers[key]!r} for the engine"
                     yield context.at(header, message, hint=f"Write {headers[key]}", detail=f"header {key}")
 

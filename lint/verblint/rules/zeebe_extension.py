@@ -6,7 +6,7 @@ from verblint.bpmn.element import BPMN, ZEEBE, name_of
 from verblint.bpmn.model import NodeKind
 from verblint.bpmn.places import POLICIES, EvaluationPolicy, places
 from verblint.bpmn.zeebe_schema import ATTRIBUTES, SHAPES, Version, known_elements
-from verblint.contracts.syntax import JOB_TYPE
+from verblint.contracts.syntax import ENDPOINT, JOB_TYPE
 from verblint.fixes.rewrites import unquote
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE, OWN_JOBS, describe, extended_by, suggestion
@@ -183,7 +183,7 @@ def flag_or_literal(context: Context) -> Iterator[Finding]:
 
 @rule("HB311", on=("header",))
 def header_endpoint(context: Context) -> Iterator[Finding]:
-    """A header holds no address.
+    """A header holds no address and no host.
 
     Addresses differ between environments, and a model is the same in all of them. The address to call is configuration
     of the verb.
@@ -193,7 +193,7 @@ def header_endpoint(context: Context) -> Iterator[Finding]:
     """
     for element in context.every("header", namespace=ZEEBE):
         value = element.attribute("value")
-        if value is not None and "://" in value.value:
+        if value is not None and ENDPOINT.fits(value.value):
             key = element.get("key") or ""
             message = f"the header {key} holds the address {value.value[:40]}"
             yield context.at(value.place, message, hint="Move it to the configuration of the verb", detail=key)

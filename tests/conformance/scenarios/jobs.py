@@ -19,7 +19,7 @@ async def a_job_has_the_retries_of_its_model(play: Play) -> None:
     assert play.job("a").process_instance_key == play.instance
 
 
-@scenario(line(), proves=("FAIL-02",))
+@scenario(line(), proves=("FAIL-02", "TST-24"))
 async def a_failed_job_comes_again_with_the_retries_it_was_given(play: Play) -> None:
     await play.start()
     await play.sees("a")
@@ -30,7 +30,7 @@ async def a_failed_job_comes_again_with_the_retries_it_was_given(play: Play) -> 
     await play.lives("b")
 
 
-@scenario(line())
+@scenario(line(), proves=("TST-24",))
 async def a_failed_job_rests_for_its_backoff(play: Play) -> None:
     await play.start()
     await play.sees("a")

@@ -1,4 +1,4 @@
-"""`verbworker scaffold`: write a working process with model, policies, contract, verbs and tests."""
+"""`verbworker scaffold`: write a working process with model, policies, contract, verbs, entry points and tests."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,8 @@ def scaffold(
     """Create a process with passing tests, or recompile an existing one.
 
     An existing process keeps its model, contract, verbs and tests: only compile.lock.json and the module that ends in
-    _gen.py are written again. All files are written or none.
+    _gen.py are written again, and each verb that the model calls and no file mentions gets a file to write it in. All
+    files are written or none.
     """
     from verbworker.profile.verify.scaffold import scaffold as write
 

@@ -1,18 +1,21 @@
-"""Scaffold a working process: model, policies, contract, verbs and tests.
+"""Scaffold a working process: model, policies, contract, verbs, entry points, image and tests.
 
-User files are written once. Compiled files are rewritten on request.
+User files are written once. Compiled files are rewritten on request, and a verb that the model calls and nobody wrote
+gets a file to write it in.
 """
 
+import json
 import keyword
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from verblint.contracts.contract import DirectVerb
 from verblint.contracts.json_schema import schema_files
 from verblint.contracts.syntax import PROJECT_NAME
 from verblint.settings import SettingError, find_project
@@ -22,7 +25,8 @@ from verbworker.errors import CannotRun, Refused
 from verbworker.profile.compile import compile_model
 from verbworker.profile.lock import FILE, lock_of
 from verbworker.profile.verify.atomic_write import full, write_together
-from verbworker.profile.verify.generate import generate_module, module_name
+from verbworker.profile.verify.generate import SUFFIX, generate_module, module_name
+from verbworker.profile.verify.python_source import Names, pascal, stem
 
 _LONGEST_NAME = 40  # characters; it becomes a module, a folder and a part of ids
 _TAKEN = ("verbworker", "verblint", "verbs", "tests")
@@ -35,16 +39,24 @@ _REGISTRY = "verbs/__init__.py"
 # The two lines of a registry as `init` writes it.
 _IMPORT = re.compile(r"^from verbs import (\w+(?:, \w+)*)$", re.MULTILINE)
 _REGISTRIES = re.compile(r"\bRegistry\.of\((\w+\.verbs(?:, \w+\.verbs)*)\)")
+# A job type in a generated module.
+_JOB = re.compile(r'^(JOB_\w+): Final = "(.+)"$', re.MULTILINE)
 _OWNED = {
     "processes/@name@/process.bpmn": "process/process.bpmn",
     "processes/@name@/policies.yaml": "process/policies.yaml",
     "processes/@name@/README.md": "process/README.md",
+    "processes/@name@/catalog-info.yaml": "process/catalog-info.yaml",
+    "processes/@name@/Dockerfile": "process/Dockerfile",
+    "processes/@name@/Dockerfile.dockerignore": "process/Dockerfile.dockerignore",
     "verbs/@package@/__init__.py": "verbs/__init__.py",
     "verbs/@package@/@name@.yaml": "verbs/contract.yaml",
     "verbs/@package@/case.py": "verbs/case.py",
     "verbs/@package@/answer.py": "verbs/answer.py",
     "verbs/@package@/outcome.py": "verbs/outcome.py",
-    "tests/test_@package@.py": "tests/test_process.py",
+    "verbs/@package@/worker.py": "verbs/worker.py",
+    "verbs/@package@/ingress.py": "verbs/ingress.py",
+    "tests/test_@package@_compile.py": "tests/test_compile.py",
+    "tests/test_@package@_workflow.py": "tests/test_workflow.py",
 }
 
 
@@ -139,9 +151,71 @@ def _compiled_anew(name: str) -> Scaffolded:
     if verified.report.errors and not verified.stale:
         raise Refused(f"{_model(name)} has errors, so it is not compiled; run: verbworker verify processes/{name}")
     texts = {path: content.decode() for path, content in verified.outdated.items()}
-    write_together(Path(), texts, replacing=texts.keys())
     left = [path for path in (_fill(path, name) for path in _OWNED) if os.path.lexists(path)]
-    return Scaffolded(_package(name), tuple(sorted(texts)), tuple(sorted(left)), ())
+    compiled = {os.path.basename(path): content.decode() for path, content in verified.compiled.items()}
+    stubs = dict(_stubs(name, compiled, verified.sources.contracts.directs)) if compiled else {}
+    write_together(Path(), {**texts, **stubs}, replacing=texts.keys())
+    written = tuple(sorted((*texts, *stubs)))
+    return Scaffolded(_package(name), written, tuple(sorted(left)), tuple(_register_advice(name, stubs)))
+
+
+def _stubs(name: str, compiled: Mapping[str, str], directs: Mapping[str, DirectVerb]) -> Iterator[tuple[str, str]]:
+    """Yield a file for every verb of this process that the model calls and no file of its package mentions."""
+    package = Path("verbs") / _package(name)
+    own = [
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in package.glob("*.py")
+        if not path.name.endswith(SUFFIX)
+    ]
+    nodes = [node for node in json.loads(compiled[FILE])["ir"]["nodes"] if "task" in node]
+    for constant, verb in _JOB.findall(compiled[module_name(name)]):
+        if verb not in directs or not verb.startswith(f"{name}."):
+            continue
+        path = package / f"{_function(name, verb)}.py"
+        mentioned = re.compile(rf"\b{constant}\b|[\"']{re.escape(verb)}[\"']")
+        if os.path.lexists(path) or any(mentioned.search(text) for text in own):
+            continue
+        steps = [step for node in nodes if node["task"]["type"] == verb for step in node.get("mapping", ())]
+        yield str(path), _stub(name, directs[verb], constant, steps)
+
+
+def _stub(name: str, verb: DirectVerb, constant: str, steps: Sequence[Sequence[str]]) -> str:
+    """Return the text of a verb that is still to be written, with the fields that its task maps."""
+    ends = [source if kind == "output" else target for kind, source, target in steps]
+    fields = dict.fromkeys(end.split(".")[1] for end in ends) or dict.fromkeys(verb.writes or ())
+    # pydantic takes no private name, and Python no keyword: such a field is left to whoever writes the verb.
+    names = [field for field in fields if not field.startswith("_") and not keyword.iskeyword(field)]
+    own = _function(name, verb.name)
+    writes = "" if verb.writes is None else f", writes=({''.join(json.dumps(field) + ', ' for field in verb.writes)})"
+    filled = {
+        "verb": verb.name,
+        "class": pascal(own),
+        "constant": constant,
+        "stem": own,
+        "mode": verb.mode or "transactional",
+        "writes": writes.replace(", )", ",)") if len(verb.writes or ()) == 1 else writes.replace(", )", ")"),
+        "fields": "\n".join(f"    {field}: Any = None" for field in names) or "    model_config = {}",
+    }
+    text = _text("verbs/stub.py", name)
+    for place, value in filled.items():
+        text = text.replace(f"@{place}@", value)
+    return text
+
+
+def _function(name: str, verb: str) -> str:
+    """Return the name of a verb's function and module: none that the file itself or Python uses."""
+    return Names(("gen", "verbs", "worker", "ingress", "BaseModel", "Call", "Registry", "Result", "Any")).claim(
+        stem(verb.removeprefix(f"{name}.")), ("{}", "{P}")
+    )
+
+
+def _register_advice(name: str, stubs: Collection[str]) -> Iterator[str]:
+    package = _package(name)
+    for path in sorted(stubs):
+        module = Path(path).stem
+        yield f"NOT DONE YET: write {path}, and register it in verbs/{package}/__init__.py:"
+        yield f"  from verbs.{package} import {module}"
+        yield f"  verbs = Registry.of(..., {module}.verbs)"
 
 
 def _refuse_rivals(name: str) -> None:

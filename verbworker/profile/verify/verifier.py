@@ -50,7 +50,7 @@ class VerifyReport:
     """The result: the report, and the expected bytes of outdated files, by path.
 
     `stale` holds the findings that writing these files resolves, `uses` the jobs of all models, `resolved` the policies
-    they run under.
+    they run under, `compiled` the expected bytes of every generated file.
     """
 
     report: Report
@@ -60,6 +60,7 @@ class VerifyReport:
     uses: tuple[Use, ...] = ()
     resolved: tuple[Resolved, ...] = ()
     plain: tuple[str, ...] = ()  # models that are not hollow
+    compiled: Mapping[str, bytes] = field(default_factory=dict)
 
     def after_write(self) -> "VerifyReport":
         """Return the result after the files are written."""
@@ -117,7 +118,7 @@ class _Verification:
         self._linted: list[Report] = []
         self._findings: list[Finding] = []
         self._stale: list[Finding] = []
-        self._outdated: dict[str, bytes] = {}
+        self._compiled: dict[str, bytes] = {}
         self._looked_at: dict[str, bytes] = {}
         self._owners: dict[str, str] = {}
         self._uses: list[Use] = []
@@ -142,9 +143,11 @@ class _Verification:
         linted = Report.of(self._linted)
         looked_at = replace(linted, files=(*linted.files, *self._looked_at))
         report = _add_findings(looked_at, (*self._findings, *self._stale))
+        outdated = {path: due for path, due in self._compiled.items() if self._looked_at.get(path) != due}
         return VerifyReport(
-            *(report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)),
+            *(report, self._sources, outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)),
             plain=tuple(self._plain),
+            compiled=self._compiled,
         )
 
     def _compare(self, model: Resource, seen: ModelTree, *, is_sound: bool) -> None:
@@ -174,8 +177,7 @@ class _Verification:
         stale += _compared_module(self._look(module), module, content, seen, compiled)
         if is_sound:
             self._stale += stale
-            wanted = {lock_path: now.to_bytes(), module: content}
-            self._outdated |= {path: due for path, due in wanted.items() if self._looked_at.get(path) != due}
+            self._compiled |= {lock_path: now.to_bytes(), module: content}
         else:
             # What the linter refuses is not written as if it were valid.
             self._findings += [replace(found, hint=_FIX_FIRST) for found in stale]
