@@ -17,7 +17,15 @@ from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
 from verbworker.background.off_loop import read_off_loop
 from verbworker.client.client import Client
-from verbworker.contract.message import MAX_PROBLEMS, MAX_VALUES, Message, Word, require_few_unknown, validate
+from verbworker.contract.message import (
+    MAX_PROBLEMS,
+    MAX_VALUES,
+    Message,
+    Word,
+    require_few_unknown,
+    trace_fields,
+    validate,
+)
 from verbworker.contract.text import describe_misfit, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import parse
@@ -169,4 +177,4 @@ def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -
 
 def _who(message: Message, sender: Sender) -> dict[str, object]:
     named = {"message_id": message.message_id, "message_name": message.message_name, "tenant_id": message.tenant_id}
-    return {**named, "sender": sender.name, "traceparent": message.traceparent}
+    return {**named, "sender": sender.name, **trace_fields(message)}

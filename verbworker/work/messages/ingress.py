@@ -9,7 +9,7 @@ from verbworker.background.off_loop import read_off_loop
 from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
-from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
+from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, Refused, RequestConflict
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import ClaimedMessage, Inbox, Receipt
 from verbworker.work.messages.delivery import AddresseeLookup, MessageDelivery
@@ -46,7 +46,7 @@ class Ingress:
             await self.refuse(body, error, tenant_id=tenant_id, sent_by=sent_by)
             raise
 
-    async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
+    async def refuse(self, body: bytes, error: Refused, *, tenant_id: str, sent_by: str) -> None:
         """Store a refused message, so that a person sees it too."""
         await self._letters.bury_unreadable(tenant_id, body, str(error), sent_by=sent_by)
 
