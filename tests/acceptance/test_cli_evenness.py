@@ -47,6 +47,7 @@ COMMANDS = dict(
 # These talk to people, or until they are stopped; `lint` and `verify` have --format json as verblint has.
 SPOKEN: set[tuple[str, ...]] = {
     *(("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",), ("verify",)),
+    ("consume",),
     *(("api", "serve"), ("api", "schema")),  # the second prints JSON and nothing else
 }
 LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
@@ -83,6 +84,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("deploy",): ("processes", *SHOP),
     ("worker",): SHOP,
     ("ingress",): (*SHOP, "--insecure-no-auth"),
+    ("consume",): ("--from", "postgres"),
     ("api", "serve"): (*SHOP, "--insecure-no-auth"),
     ("db", "migrate"): (),
     ("db", "roles"): (),

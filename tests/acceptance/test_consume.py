@@ -86,6 +86,14 @@ async def cannot_acknowledge():
         yield Delivery(delivery.body, fail)
 
 
+async def breaks_when_it_has_worked():
+    async for delivery in files():
+        yield delivery
+        if not Path("broken").exists():
+            Path("broken").touch()
+            raise KeyError("a library's own error")
+
+
 async def is_broken():
     raise KeyError("broker")
     yield
@@ -364,11 +372,11 @@ async def test_a_signal_lets_the_message_in_hand_be_acknowledged_and_takes_no_ot
     assert await value(dsn, KEPT) == "m-1"
 
 
-@pytest.mark.parametrize("consumer", ["loses_its_connection", "cannot_acknowledge"])
+@pytest.mark.parametrize("consumer", ["loses_its_connection", "cannot_acknowledge", "breaks_when_it_has_worked"])
 async def test_a_consumer_whose_bus_is_away_is_opened_again(
     tmp_path: Path, dsn: str, spool: Path, consumer: str
 ) -> None:
-    put(spool, "m-1")
+    put(spool, "m-1", "m-2")
 
     def run() -> int:
         with consuming(tmp_path, dsn, f"bus:{consumer}") as child:
@@ -376,7 +384,7 @@ async def test_a_consumer_whose_bus_is_away_is_opened_again(
             return child.end(signal.SIGTERM)
 
     assert await asyncio.to_thread(run) == 0
-    assert await value(dsn, KEPT) == "m-1"
+    assert await value(dsn, KEPT) == "m-1,m-2"
     assert f"The consumer bus:{consumer} does not answer" in (tmp_path / "consume.log").read_text()
 
 

@@ -20,6 +20,6 @@ class Delivery:
 Consumer = Callable[[], AsyncIterator[Delivery]]
 """An async generator function. It connects, yields deliveries, and disconnects when it is closed.
 
-It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError` it is called again
-after a pause. When it returns, the process ends.
+It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError`, or once it has
+worked any error, it is called again after a pause. When it returns, the process ends.
 """

@@ -45,13 +45,15 @@ class Consumption:
         self._only_tenant = only_tenant
         self._is_strict = is_strict
         self._sender = f"consumer:{name}"
+        self._has_worked = False
         self._in_hand = asyncio.Lock()
         self._bus = Outage(f"The consumer {name}")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Consume until `stop` is set or the consumer returns; finish the message in hand first.
 
-        Waits while Postgres or the bus is away. Any other error of the consumer raises `CannotRun`.
+        Waits while Postgres or the bus is away. Once a delivery was acknowledged, any error of the consumer means the
+        latter; before that, one that is no `OSError` raises `CannotRun`.
         """
         async with asyncio.TaskGroup() as tasks:
             work = tasks.create_task(_REOPENING.run(self._consume, failed=lambda error: _warn(self._bus, error)))
@@ -73,6 +75,7 @@ class Consumption:
                     await DATABASE.run(partial(self._store, delivery), failed=lambda error: _warn(POSTGRES, error))
                     with self._explained():
                         await delivery.acknowledge()
+                    self._has_worked = True
 
     async def _next(self, deliveries: AsyncIterator[Delivery]) -> Delivery | None:
         with self._explained():
@@ -83,12 +86,15 @@ class Consumption:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Pass on what is waited out, and say of any other error of the consumer whose it is."""
+        """Pass on what is waited out. Any other error of a consumer that never worked is one of its code."""
         try:
             yield
         except Exception as error:
             if is_outage(error) or isinstance(error, VerbworkerError):
                 raise
+            if self._has_worked:
+                # Libraries have errors of their own for a lost connection. Their words may quote a message.
+                raise ConnectionError(type(error).__name__) from error
             words = f"the consumer {self._name} raised {type(error).__name__}; run with --debug to see where"
             raise CannotRun(words) from error
 
