@@ -165,7 +165,7 @@ def test_every_command_is_walked_to_its_database_or_has_none() -> None:
 
 
 # They wait for a database that is away: test_late_database.
-SERVERS = {("worker",), ("ingress",), ("api", "serve")}
+SERVERS = {("worker",), ("ingress",), ("api", "serve"), ("consume",)}
 
 
 @pytest.mark.parametrize("path", [path for path in ASKING if path not in SERVERS], ids=words)
