@@ -134,7 +134,7 @@ class EnvelopeFields(TypedDict, total=False):
     traceparent: str | None
 
 
-def payload_field(payload: object) -> dict[str, object]:
+def payload_field(payload: object) -> dict[str, Any]:
     """Return a payload under the name that the envelope has for it."""
     if isinstance(payload, bytes):
         return {"payload_bytes": payload}

@@ -1,6 +1,6 @@
 """Assemble the typed model from the element tree."""
 
-from verblint.bpmn.binding import bind
+from verblint.bpmn.binding import bind, read_key
 from verblint.bpmn.element import BPMN, Element
 from verblint.bpmn.event_cause import event_definitions
 from verblint.bpmn.expression import Expression
@@ -16,7 +16,6 @@ from verblint.bpmn.model import (
     Scope,
     SequenceFlow,
 )
-from verblint.bpmn.subscriptions import read_key
 
 _NODE_KINDS = {kind.value: kind for kind in NodeKind if kind is not NodeKind.UNKNOWN}
 _NESTED = (NodeKind.SUB_PROCESS, NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS)

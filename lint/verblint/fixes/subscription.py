@@ -1,9 +1,9 @@
 """The subscription of a message, written for Zeebe where it is written for Fleans."""
 
+from verblint.bpmn.binding import find_subscription, read_key
 from verblint.bpmn.element import ZEEBE, Element
-from verblint.bpmn.subscriptions import find_subscription, read_key
 from verblint.feel.tokenizer import single_name
-from verblint.fixes.insertions import prefixed_name
+from verblint.fixes.insertions import name_with_prefix
 from verblint.fixes.rewrites import remove
 from verblint.report import Edit, Fix
 
@@ -18,6 +18,6 @@ def rewrite_subscription(element: Element) -> Fix | None:
         return remove(element, "remove what another subscription overrides")
     if key.element is not element or single_name(key.feel) is None or find_subscription(message, ZEEBE) is not None:
         return None
-    name, declared = prefixed_name(element, "subscription")
+    name, declared = name_with_prefix(element, "subscription")
     written = f'<{name}{declared} correlationKey="{key.text}" />'
     return Fix("write it for Zeebe", (Edit(element.start, element.end, written.encode()),))

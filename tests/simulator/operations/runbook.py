@@ -174,7 +174,7 @@ async def deliver_message(driver: Driver) -> None:
     uid, slack = driver.uids[0], driver.pause()
     declared = {"sim.line": "corr_number"}
     await driver.both(lambda stores: stores.inboxes[boot].candidates(claimed, declared))
-    await driver.both(lambda stores: stores.inboxes[boot].is_named(uid, claimed.workflow_id or claimed.message_id))
+    await driver.both(lambda stores: stores.inboxes[boot].fits_workflow(uid, claimed.workflow_id or claimed.message_id))
     await driver.both(lambda stores: stores.inboxes[boot].aim(claimed, uid))
     match driver.dice.choice(("sent", "postpone", "bury", "sent")):
         case "sent":

@@ -162,8 +162,8 @@ class OpenTelemetryTracer:
         attributes = {
             **self._operation("publish", "send", sent.name, message_id=sent.message_id),
             "messaging.message.conversation_id": str(sent.entry_id),
-            **_given("verbworker.correlation_id", sent.correlation_id),
-            **_given("verbworker.causation_id", sent.causation_id),
+            **_optional_attribute("verbworker.correlation_id", sent.correlation_id),
+            **_optional_attribute("verbworker.causation_id", sent.causation_id),
         }
         parent = _context(await self._traces.find(sent.entry_id))
         sender = _span_context(sent.traceparent)
@@ -250,7 +250,7 @@ def _mark(span: OpenSpan, error_type: str, words: str | None = None) -> None:
     span.set_status(Status(StatusCode.ERROR, words or error_type))
 
 
-def _given(name: str, value: str | None) -> dict[str, str]:
+def _optional_attribute(name: str, value: str | None) -> dict[str, str]:
     return {} if value is None else {name: value}
 
 

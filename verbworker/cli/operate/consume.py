@@ -37,7 +37,7 @@ def consume(
     settings.cluster()
     log.apply(settings)
     log.warn_of_unknown_settings()
-    from verbworker.app.consumption import SHIPPED, consume
+    from verbworker.app.bus_process import SHIPPED, consume
     from verbworker.app.wiring import load_consumer
 
     consumer = None if place in SHIPPED else load_consumer(place)

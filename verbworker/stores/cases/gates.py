@@ -12,7 +12,7 @@ from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
-from verbworker.stores.messages.received import received
+from verbworker.stores.messages.received_message import read_message
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
@@ -344,7 +344,7 @@ class GateStore:
         return (
             tuple(Decision(row["name"], row["value"], row["reason"], row["by"], row["at"]) for row in made),
             tuple(
-                received(
+                read_message(
                     *(row["name"], row["value"], row["key"], row["payload"], row["at"]), is_opaque=row["is_opaque"]
                 )
                 for row in came

@@ -14,7 +14,7 @@ from verbworker.job.trace_context import ambient_traceparent
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
-from verbworker.stores.messages.received import received
+from verbworker.stores.messages.received_message import read_message
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 from verbworker.stores.tenants.tenant_use import refuse_excess
@@ -142,7 +142,7 @@ class Inbox:
         )
         return [Candidate(**row) for row in rows]
 
-    async def is_named(self, instance_uid: UUID, workflow_id: str) -> bool:
+    async def fits_workflow(self, instance_uid: UUID, workflow_id: str) -> bool:
         """Return whether a workflow ID is that of this instance: its business key or its entry."""
         row = await self._database.fetchrow(query("inbox", "is_named"), instance_uid, workflow_id)
         return row is not None and bool(row["is_named"])
@@ -198,7 +198,7 @@ class Inbox:
                 detail=_details_of(row),
             )
         place = row["message_name"], row["message_id"], row["correlation_key"]
-        return received(*place, row["payload"], row["received_at"], is_opaque=row["is_opaque"])
+        return read_message(*place, row["payload"], row["received_at"], is_opaque=row["is_opaque"])
 
     async def has_ended_in(
         self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait

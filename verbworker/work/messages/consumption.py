@@ -66,26 +66,26 @@ class Consumption:
                 work.cancel()
 
     async def _consume(self) -> None:
-        with self._explained():
+        with self._explain_errors():
             deliveries: AsyncIterator[Delivery] = aiter(self._consumer())
         async with aclosing(cast("Any", deliveries)):
             while (delivery := await self._next(deliveries)) is not None:
                 self._bus.note_answer()
                 async with self._in_hand:
                     await DATABASE.run(partial(self._store, delivery), failed=lambda error: _warn(POSTGRES, error))
-                    with self._explained():
+                    with self._explain_errors():
                         await delivery.acknowledge()
                     self._has_worked = True
 
     async def _next(self, deliveries: AsyncIterator[Delivery]) -> Delivery | None:
-        with self._explained():
+        with self._explain_errors():
             delivery = await anext(deliveries, None)
         if delivery is None or isinstance(delivery, Delivery):
             return delivery
         raise CannotRun(f"the consumer {self._name} yields a {type(delivery).__name__}, not a verbworker.Delivery")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Pass on what is waited out. Any other error of a consumer that never worked is one of its code."""
         try:
             yield

@@ -61,12 +61,12 @@ class AddresseeLookup:
         candidates = await self._inbox.candidates(claimed, declared)
         found = address(candidates, tenant_id=claimed.tenant_id, entry_id=claimed.entry_id)
         if isinstance(found, Addressee) and claimed.workflow_id is not None:
-            return await self._require_named(claimed.workflow_id, found)
+            return await self._require_workflow(claimed.workflow_id, found)
         return _NOBODY if found is None and is_last_look else found
 
-    async def _require_named(self, workflow_id: str, found: Addressee) -> Addressee | Undeliverable:
+    async def _require_workflow(self, workflow_id: str, found: Addressee) -> Addressee | Undeliverable:
         """Return an addressee if it is the case that the sender named."""
-        if await self._inbox.is_named(found.instance_uid, workflow_id):
+        if await self._inbox.fits_workflow(found.instance_uid, workflow_id):
             return found
         reason = f"it names the workflow {workflow_id!a}, but its key belongs to another"
         return Undeliverable(UndeliverableCode.MISMATCH, reason, found.entry_id)

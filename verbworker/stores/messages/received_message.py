@@ -7,7 +7,7 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 
 
-def received(
+def read_message(
     name: str, message_id: str, correlation_key: str, content: bytes | None, at: datetime, *, is_opaque: bool
 ) -> ReceivedMessage:
     """Return a message whose stored content is canonical JSON or, if opaque, bytes that are handed on as they are."""
