@@ -111,6 +111,9 @@ BEGIN
        'next_at, queued_at, expires_at, discarded_at, consumed_at, ended_element, ended_input, resend_at)',
        'INSERT, UPDATE (state, generation, attempts, owner, instance_uid, published_at, correlation_key, last_error, '
        'next_at, queued_at, expires_at, discarded_at, consumed_at, ended_element, ended_input, resend_at)'),
+      ('verbworker.envelope_queue', 'tenant_id',
+       'INSERT, DELETE, UPDATE (queued_at)',
+       'INSERT, DELETE, UPDATE (queued_at)'),
       ('verbworker.dead_letter', 'tenant_id',
        'INSERT, UPDATE (state, resolved_at, resolved_by, resolved_reason)',
        'INSERT, UPDATE (state, resolved_at, resolved_by, resolved_reason)'),

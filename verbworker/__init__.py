@@ -10,6 +10,7 @@ if typing.TYPE_CHECKING:
     from verbworker.client.client import Client
     from verbworker.client.entry_handle import EntryHandle
     from verbworker.client.sync_client import SyncClient, SyncEntryHandle
+    from verbworker.contract.consumer import Consumer, Delivery
     from verbworker.contract.message import Message
     from verbworker.contract.person import Person
     from verbworker.contract.registry import Registry
@@ -29,7 +30,9 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "Call",
     "Client",
+    "Consumer",
     "Decision",
+    "Delivery",
     "EntryHandle",
     "Failure",
     "Message",
@@ -58,6 +61,7 @@ _PLACES = {
     "Client": "verbworker.client.client",
     "EntryHandle": "verbworker.client.entry_handle",
     **dict.fromkeys(("TaskCall", "task_call"), "verbworker.contract.task"),
+    **dict.fromkeys(("Consumer", "Delivery"), "verbworker.contract.consumer"),
     "Message": "verbworker.contract.message",
     "Person": "verbworker.contract.person",
     "Registry": "verbworker.contract.registry",

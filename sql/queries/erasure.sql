@@ -146,7 +146,7 @@ WHERE (
 -- Messages: those of the entry, and those under its keys ($2, $3) that no case can receive any more.
 UPDATE verbworker.inbox_message AS message
 SET payload = NULL, correlation_key = '', correlation_id = NULL, causation_id = NULL, traceparent = NULL,
-  last_error = NULL,
+  workflow_id = NULL, last_error = NULL,
   state = CASE message.state WHEN 'dead' THEN 'discarded' ELSE message.state END,
   discarded_at = CASE message.state WHEN 'dead' THEN clock_timestamp() ELSE message.discarded_at END
 WHERE (
@@ -157,7 +157,7 @@ WHERE (
   )
   AND (message.correlation_key <> ''
     OR num_nonnulls(message.payload, message.correlation_id, message.causation_id, message.traceparent,
-      message.last_error) > 0);
+      message.workflow_id, message.last_error) > 0);
 
 -- name: engine_message
 -- Messages that the embedded engine still has, by the ids it knows them under.

@@ -273,11 +273,11 @@ WHERE token_id = $1;
 -- no effect, and is left out.
 SELECT
   'decision' AS kind, gate AS name, decision AS value, reason, decided_by AS by, decided_at AS at,
-  NULL AS key, NULL::bytea AS payload, decided_at AS heard_at
+  NULL AS key, NULL::bytea AS payload, false AS is_opaque, decided_at AS heard_at
 FROM verbworker.gate_decision
 WHERE instance_uid = $1 AND $2::boolean AND answer IS DISTINCT FROM 'gone'
 UNION ALL
-SELECT 'message', message_name, message_id, NULL, NULL, received_at, correlation_key, payload, consumed_at
+SELECT 'message', message_name, message_id, NULL, NULL, received_at, correlation_key, payload, is_opaque, consumed_at
 FROM verbworker.inbox_message
 WHERE instance_uid = $1 AND $3::boolean AND state = 'consumed'
 ORDER BY heard_at, value;

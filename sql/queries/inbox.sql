@@ -2,11 +2,11 @@
 -- Store a message before its sender gets the receipt. No row if the tenant used the id before.
 INSERT INTO verbworker.inbox_message (
   tenant_id, message_id, message_name, correlation_key, body_hash, payload, entry_id, correlation_id, causation_id,
-  traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at
+  traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at, workflow_id, is_opaque
 )
 VALUES (
   $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, clock_timestamp() + $13::interval, $14,
-  clock_timestamp() + $15::interval
+  clock_timestamp() + $15::interval, $16, $17
 )
 ON CONFLICT (tenant_id, message_id) DO NOTHING
 RETURNING message_id;
@@ -18,12 +18,12 @@ RETURNING message_id;
 WITH used AS MATERIALIZED (
   SELECT CASE
     WHEN EXISTS (SELECT 1 FROM verbworker.inbox_message WHERE tenant_id = $1 AND message_id = $2) THEN NULL
-    WHEN minute.requests >= $16::bigint THEN 'messages_per_minute'
-    WHEN minute.bytes >= $17::bigint THEN 'message_bytes_per_minute'
-    WHEN $18::bigint IS NOT NULL AND (
+    WHEN minute.requests >= $18::bigint THEN 'messages_per_minute'
+    WHEN minute.bytes >= $19::bigint THEN 'message_bytes_per_minute'
+    WHEN $20::bigint IS NOT NULL AND (
       SELECT count(*)
-      FROM (SELECT 1 FROM verbworker.inbox_message WHERE tenant_id = $1 AND state = 'received' LIMIT $18) AS waiting
-    ) >= $18 THEN 'waiting_messages'
+      FROM (SELECT 1 FROM verbworker.inbox_message WHERE tenant_id = $1 AND state = 'received' LIMIT $20) AS waiting
+    ) >= $20 THEN 'waiting_messages'
   END AS quota
   FROM (
     SELECT sum(requests) AS requests, sum(bytes) AS bytes
@@ -34,10 +34,10 @@ WITH used AS MATERIALIZED (
 made AS (
   INSERT INTO verbworker.inbox_message (
     tenant_id, message_id, message_name, correlation_key, body_hash, payload, entry_id, correlation_id, causation_id,
-    traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at
+    traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at, workflow_id, is_opaque
   )
   SELECT $1::text, $2::text, $3::text, $4::text, $5::bytea, $6::bytea, $7::uuid, $8::text, $9::text, $10::text, $11::text,
-    $12::text, $13::interval, clock_timestamp() + $13, $14::uuid, clock_timestamp() + $15::interval
+    $12::text, $13::interval, clock_timestamp() + $13, $14::uuid, clock_timestamp() + $15::interval, $16::text, $17::boolean
   FROM used
   WHERE used.quota IS NULL
   ON CONFLICT (tenant_id, message_id) DO NOTHING
@@ -48,7 +48,7 @@ counted AS (
   SELECT $1, 'messages', date_trunc('minute', statement_timestamp()), pg_backend_pid(), 1,
     coalesce(octet_length($6), 0)
   FROM made
-  WHERE $16 IS NOT NULL OR $17 IS NOT NULL
+  WHERE $18 IS NOT NULL OR $19 IS NOT NULL
   ON CONFLICT (tenant_id, kind, minute, backend) DO UPDATE SET
     requests = minute.requests + 1, bytes = minute.bytes + excluded.bytes
 )
@@ -94,7 +94,8 @@ WHERE (message.tenant_id, message.message_id) IN (
 )
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
+  message.traceparent, message.workflow_id, message.correlation_id, message.causation_id,
+  message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: claim_in_turn
 -- The same while more is due than one claim takes. Tenants are served in turn, as by `claim_in_turn` of dispatches,
@@ -219,7 +220,8 @@ WHERE (message.tenant_id, message.message_id) IN (
 )
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.traceparent, message.expires_at <= clock_timestamp() AS is_over, (
+  message.traceparent, message.workflow_id, message.correlation_id, message.causation_id,
+  message.expires_at <= clock_timestamp() AS is_over, (
     SELECT turn.tenant_id
     FROM turn
     WHERE turn.place = CASE
@@ -236,12 +238,19 @@ WHERE message.tenant_id = $1 AND message.message_id = $2 AND message.state = 're
   AND (message.owner = $3 OR message.next_at <= clock_timestamp())
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
+  message.traceparent, message.workflow_id, message.correlation_id, message.causation_id,
+  message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: candidates
 -- Every instance of the engine that a name and a key could mean; of other tenants' only that there is one.
 SELECT instance_uid, tenant_id, entry_id, has_ended
 FROM verbworker.find_addressees($1, $2, $3, $4);
+
+-- name: is_named
+-- Whether a workflow id of an envelope is that of the instance its key means: the business key, or the entry.
+SELECT $2::text IN (business_key, entry_id::text) AS is_named
+FROM verbworker.workflow_instance
+WHERE instance_uid = $1;
 
 -- name: aim
 -- Store the recipient before the message goes to the engine.
@@ -314,7 +323,7 @@ FROM (
 WHERE message.tenant_id = oldest.tenant_id AND message.message_id = oldest.message_id
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.payload,
   message.entry_id, message.correlation_id, message.causation_id, message.traceparent, message.generation,
-  message.received_at, oldest.state = 'dead' AS was_dead;
+  message.received_at, message.is_opaque, oldest.state = 'dead' AS was_dead;
 
 -- name: has_ended
 -- Whether a message ended this very wait before.
@@ -359,7 +368,7 @@ FROM due
 WHERE message.tenant_id = due.tenant_id AND message.message_id = due.message_id
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.traceparent, NOT due.is_open AS is_over;
+  message.traceparent, message.workflow_id, message.correlation_id, message.causation_id, NOT due.is_open AS is_over;
 
 -- name: resent
 -- The engine has it again.

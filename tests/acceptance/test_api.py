@@ -14,6 +14,7 @@ from openapi_spec_validator import validate
 
 from tests.support.api_server import MESSAGE_KEY, OTHER_KEY, READ_KEY, ApiServer, read_stream
 from tests.support.command import verbworker
+from tests.support.databases import value
 from tests.support.embedded_service import LETTER, TENANT, VERB, Workshop, workshop
 from tests.support.entries import INSTANCE_KEY, StoredEntry
 from tests.support.frames import ENGINE
@@ -177,6 +178,9 @@ async def test_a_message_is_taken_by_the_api_as_by_its_client(
     by_key = await ann.post("/v1/messages", json=unnamed, headers={"Idempotency-Key": "m-1"})
     wrong = await ann.post("/v1/messages", json={**letter, "tenant_id": "others"})
     empty = await ann.post("/v1/messages", json={**letter, "correlation_key": ""})
+    both = await ann.post("/v1/messages", json={**letter, "message_id": "m-2", "payload_bytes": "AA=="})
+    traced = {"workflow_id": "w-1", "correlation_id": "c-1", "causation_id": "m-0", "payload_bytes": "AP8="}
+    opaque = await ann.post("/v1/messages", json={**unnamed, "payload": None, "message_id": "m-3", **traced})
     async with server.caller(READ_KEY) as board:
         refused = await board.post("/v1/messages", json=letter)
 
@@ -188,6 +192,10 @@ async def test_a_message_is_taken_by_the_api_as_by_its_client(
     assert problem(other)[0] == 409
     assert (problem(wrong)[0], wrong.json()["fields"]) == (422, {"tenant_id": "extra inputs are not permitted"})
     assert (problem(empty)[0], list(empty.json()["fields"])) == (422, ["correlation_key"])
+    assert (problem(both)[0], opaque.status_code) == (422, 202)
+    stored = "SELECT (workflow_id, correlation_id, causation_id, payload) FROM verbworker.inbox_message"
+    row = await value(dsn, f"{stored} WHERE message_id = 'm-3'")
+    assert tuple(row) == ("w-1", "c-1", "m-0", b"\x00\xff")
     assert problem(refused)[0] == 403
 
 
@@ -424,6 +432,14 @@ async def test_limits_hold_for_every_route(dsn: str) -> None:
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
+# The names of the profile's envelope.
+ENVELOPE = {
+    *("workflow_id", "message_name", "message_id", "correlation_key", "tenant_id", "correlation_id", "causation_id"),
+    *("traceparent", "payload_bytes"),
+}
+
+
+@pytest.mark.req("ING-01", "ING-02")
 async def test_the_openapi_document_is_valid_served_and_printed(server: ApiServer, tmp_path: Path) -> None:
     async with server.caller(None) as stranger:
         served = (await stranger.get("/openapi.json")).json()
@@ -442,6 +458,9 @@ async def test_the_openapi_document_is_valid_served_and_printed(server: ApiServe
         path: set(methods["post"]["responses"]) for path, methods in served["paths"].items() if "post" in methods
     }
     assert answers["/messages"] == {"202", *refusals}
+    content = served["paths"]["/messages"]["post"]["requestBody"]["content"]["application/json"]
+    assert set(content["schema"]["properties"]) == {*ENVELOPE, "entry_id", "payload"}
+    assert content["schema"]["properties"]["payload_bytes"]["anyOf"][0]["contentEncoding"] == "base64"
     assert answers["/v1/messages"] == {"202", "404", *refusals}
     assert {"200", "202"} <= answers["/v1/entries/{entry_id}/cancel"]
 

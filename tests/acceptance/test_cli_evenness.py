@@ -47,6 +47,7 @@ COMMANDS = dict(
 # These talk to people, or until they are stopped; `lint` and `verify` have --format json as verblint has.
 SPOKEN: set[tuple[str, ...]] = {
     *(("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",), ("verify",)),
+    ("consume",),
     *(("api", "serve"), ("api", "schema")),  # the second prints JSON and nothing else
 }
 LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
@@ -84,6 +85,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("deploy",): ("processes", *SHOP),
     ("worker",): SHOP,
     ("ingress",): (*SHOP, "--insecure-no-auth"),
+    ("consume",): ("--from", "postgres"),
     ("api", "serve"): (*SHOP, "--insecure-no-auth"),
     ("db", "migrate"): (),
     ("db", "roles"): (),
@@ -164,7 +166,7 @@ def test_every_command_is_walked_to_its_database_or_has_none() -> None:
 
 
 # They wait for a database that is away: test_late_database.
-SERVERS = {("worker",), ("ingress",), ("api", "serve")}
+SERVERS = {("worker",), ("ingress",), ("api", "serve"), ("consume",)}
 
 
 @pytest.mark.parametrize("path", [path for path in ASKING if path not in SERVERS], ids=words)

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "npx": "test_generated_client types that page",
     "node": "test_generated_client types that page",
     "verbworker repl": "needs a terminal; test_repl types into one",
+    "verbworker consume --from bus:documents": "needs a bus; test_consume_nats runs one",
+    "verbworker consume --from postgres": "runs until it is stopped; test_consume does",
     "verbworker worker --app orders:registry": "needs models with its job types; test_plain_worker runs such a worker",
 }
 # A page that has a line beginning like this is not typed at all, and why. Its commands must exist all the same.

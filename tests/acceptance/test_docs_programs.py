@@ -33,6 +33,7 @@ HELLO = "explanation/hello-world.md"
 # Where each program of the guides is run; the tutorial's are typed by test_tutorial.
 RUN = {
     "ask.py": "test_docs_commands",
+    "bus.py": "test_consume_nats",
     "fastapi_service.py": "here",
     "django_views.py": "here",
     "hello.py": "test_docs_commands",

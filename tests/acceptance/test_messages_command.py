@@ -78,6 +78,23 @@ def test_a_payload_may_come_from_a_file(tmp_path: Path, dsn: str) -> None:
     assert run_apart(value(dsn, "SELECT payload FROM verbworker.inbox_message")) == b'{"pages":7}'
 
 
+@pytest.mark.req("ING-01", "ING-02", "ING-10")
+def test_every_field_of_the_envelope_may_be_given(tmp_path: Path, dsn: str) -> None:
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF\x00\xff")
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    given = {"workflow-id": "kyc/allianz", "correlation-id": "c-1", "causation-id": "m-0", "traceparent": trace}
+    options = [word for name, text in given.items() for word in (f"--{name}", text)]
+    said = [
+        send(tmp_path, dsn, "--id", "m-1", *options, "--payload-bytes", "@scan.pdf"),
+        send(tmp_path, dsn, "--id", "m-1", *options, "--payload-bytes", "JVBERgD/"),
+    ]
+    columns = "workflow_id, correlation_id, causation_id, traceparent, payload, is_opaque"
+    row = run_apart(value(dsn, f"SELECT ({columns}) FROM verbworker.inbox_message"))
+
+    assert [(one.code, one.out) for one in said] == [(0, "m-1\n"), (0, "m-1 was sent before\n")]
+    assert tuple(row) == (*given.values(), b"%PDF\x00\xff", True)
+
+
 def test_sending_it_again_is_fine_and_another_body_is_refused(tmp_path: Path, dsn: str) -> None:
     said = [send(tmp_path, dsn, "--id", "m-1"), send(tmp_path, dsn, "--id", "m-1")]
     other = send(tmp_path, dsn, "--id", "m-1", "--payload", "{}")
@@ -96,6 +113,11 @@ def test_sending_it_again_is_fine_and_another_body_is_refused(tmp_path: Path, ds
         (("--id", " "), 1, "message_id must not be blank"),
         (("--key", ""), 1, "correlation_key must not be blank"),
         (("--payload", "@nowhere.json"), 2, "cannot read nowhere.json"),
+        (("--payload-bytes", "@nowhere.pdf"), 2, "cannot read nowhere.pdf"),
+        (("--payload-bytes", "no Base64"), 1, "--payload-bytes is not Base64"),
+        (("--payload-bytes", "AA==", "--payload", "{}"), 1, "has both --payload and --payload-bytes"),
+        (("--workflow-id", " "), 1, "workflow_id must not be blank"),
+        (("--traceparent", "00-abc"), 1, "traceparent must"),
     ],
 )
 def test_what_cannot_be_sent_is_said_in_one_sentence(

@@ -1,5 +1,6 @@
 """Messages on both engines: early, late, twice, under a wrong key, and handed over at once."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
-from verbworker.work.messages.ingress import ImmediateDelivery
+from verbworker.work.messages.ingress import ImmediateDelivery, Ingress
 
 ON = ("embedded", "zeebe", "zeebe-rest")
 
@@ -233,6 +234,51 @@ async def test_nothing_of_a_message_becomes_a_process_variable(post: Post) -> No
 
     assert job is not None
     assert dict(job.variables) == dict(case.variables)
+
+
+@pytest.mark.req("ING-01", "ING-02", "ING-03", "ING-09", "ING-10", "MSG-01", "MSG-03")
+async def test_an_envelope_with_the_nine_fields_of_the_profile_completes_a_waiting_case(post: Post) -> None:
+    case = await post.begin(KEY)
+    await post.database.execute("UPDATE verbworker.workflow_instance SET business_key = 'kyc/allianz-gmbh'")
+    sent = """{
+        "workflow_id": "kyc/allianz-gmbh",
+        "message_name": "MESSAGE",
+        "message_id": "m-1",
+        "correlation_key": "case-1",
+        "tenant_id": "tests",
+        "correlation_id": "c-1",
+        "causation_id": "m-0",
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "payload_bytes": "AP/+eyI="
+    }"""
+    ingress = Ingress(post.inbox, post.letters)
+    body = sent.replace("MESSAGE", post.message).encode()
+    await ingress.take(await ingress.read(body, tenant_id=TENANT, sent_by="bus"), sent_by="bus")
+    await post.drain()
+    job = await post.job()
+    received = await post.wait_ended(case, KEY)
+    events = await Runbook(post.database).events(case.entry_id)
+    (told,) = [event.detail for event in events if event.kind is Kind.MESSAGE_RECEIVED]
+
+    assert job is not None
+    assert job.process_instance_key == case.instance_key
+    assert b"AP/+eyI=" not in repr(dict(job.variables)).encode()
+    assert received is not None
+    assert (received.message_id, received.payload_bytes) == ("m-1", b'\x00\xff\xfe{"')
+    names = ("message_name", "message_id", "correlation_key", "correlation_id", "causation_id", "traceparent")
+    assert {name: told[name] for name in names} == {name: json.loads(body)[name] for name in names}
+
+
+@pytest.mark.req("ING-01", "MSG-07")
+async def test_an_envelope_that_names_another_case_completes_none(post: Post) -> None:
+    case = await post.begin(KEY)
+    sent = make_message(message_name=post.message, correlation_key=KEY, tenant_id=TENANT, workflow_id="kyc/munich-re")
+    await post.inbox.receive(sent, sent_by="bus", ttl=timedelta(minutes=5))
+    await post.drain()
+    (letter,) = await post.letters.list(TENANT)
+
+    assert (letter.code, letter.entry_id) == ("mismatch", case.entry_id)
+    assert await post.job(wait_ms=500) is None
 
 
 @pytest.mark.req("MSG-05")

@@ -20,6 +20,7 @@ FIXED_BY = {
     "HB507": "timer-form",
     "HB509": "job-based-user-task",
     "HB510": "native-user-task",
+    "HB515": "fleans-subscription",
 }
 FIXABLE = [
     (rule, model)

@@ -41,7 +41,7 @@ def test_commas_inside_texts_are_no_values() -> None:
 def test_as_many_values_as_allowed_are_read() -> None:
     payload = b'{"a":[' + b"1.5," * (MAX_VALUES - 10) + b"1.5]}"
 
-    assert read(envelope(payload)).payload_bytes == payload
+    assert read(envelope(payload)).content == payload
 
 
 def test_of_many_unknown_fields_five_are_told() -> None:

@@ -71,6 +71,7 @@ def test_a_role_need_not_do_what_no_statement_does() -> None:
     # Every start of a worker reads the one; locking a row or overwriting one in its place takes the right to change it.
     assert needed() - done() == {
         ("verbworker", "deployment_request", "UPDATE"),
+        ("verbworker", "envelope_queue", "UPDATE"),
         ("verbworker", "migration", "SELECT"),
         ("verbworker", "process_deployment", "UPDATE"),
         ("verbworker", "step_visit", "UPDATE"),

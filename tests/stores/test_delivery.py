@@ -79,6 +79,54 @@ async def test_a_key_that_two_tenants_use_is_published_for_neither(setup: InboxS
     assert ((await setup.letter()).code, setup.engine.published) == ("several", {})
 
 
+@pytest.mark.req("ING-01", "MSG-01", "MSG-07")
+@pytest.mark.parametrize("named", ["business key", "entry"])
+async def test_a_message_that_names_its_workflow_reaches_that_case(setup: InboxSetup, named: str) -> None:
+    case = await setup.case()
+    await setup.database.execute("UPDATE verbworker.workflow_instance SET business_key = 'kyc/allianz'")
+    await setup.put(make_message(workflow_id="kyc/allianz" if named == "business key" else str(case.entry_id)))
+    await setup.message_delivery.drain()
+
+    assert (await setup.state(), list(setup.engine.published)) == ("published", ["acme/m-1/0"])
+
+
+@pytest.mark.req("ING-01", "MSG-07", "MSG-08")
+@pytest.mark.parametrize("business_key", [None, "kyc/munich-re"])
+async def test_a_message_that_names_another_workflow_than_its_key_is_a_dead_letter(
+    setup: InboxSetup, business_key: str | None
+) -> None:
+    case = await setup.case()
+    await setup.database.execute("UPDATE verbworker.workflow_instance SET business_key = $1", business_key)
+    await setup.put(make_message(workflow_id="kyc/allianz"))
+    await setup.message_delivery.drain()
+    letter = await setup.letter()
+
+    assert (letter.code, setup.engine.published) == ("mismatch", {})
+    assert letter.reason == "it names the workflow 'kyc/allianz', but its key belongs to another"
+    assert [one["code"] for one in await setup.told(case, Kind.CORRELATION_FAILED)] == ["mismatch"]
+
+
+@pytest.mark.req("ING-10")
+async def test_the_log_of_a_delivery_has_the_trace_and_the_cause(
+    setup: InboxSetup, caplog: pytest.LogCaptureFixture
+) -> None:
+    trace = {"traceparent": f"00-{'a' * 32}-00f067aa0ba902b7-01", "correlation_id": "c-1", "causation_id": "m-0"}
+    await setup.case()
+    await setup.put(make_message(**trace))
+    await setup.put(make_message(message_id="m-2", correlation_key="nobody", **trace))
+    with caplog.at_level("INFO"):
+        await setup.message_delivery.drain()
+        await setup.hurry(over=True)
+        await setup.message_delivery.drain()
+    lines = [record for record in caplog.records if getattr(record, "message_id", None) in ("m-1", "m-2")]
+
+    assert {record.getMessage() for record in lines} >= {
+        "message published",
+        "message delivery failed, manual resolution required",
+    }
+    assert [{name: getattr(record, name) for name in trace} for record in lines] == [trace] * len(lines)
+
+
 async def test_another_tenants_case_gets_nothing(setup: InboxSetup) -> None:
     await setup.case(tenant="other")
     await setup.put()

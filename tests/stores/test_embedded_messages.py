@@ -1,8 +1,10 @@
 """Messages of the embedded engine, down to its rows: a wait is opened, met and closed together with its token."""
 
 import asyncio
+import re
 from collections.abc import Sequence
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Literal
 
 import pytest
 
@@ -10,12 +12,15 @@ from tests.support.databases import plain
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
+from tests.support.proxy import proxied
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
+from verbworker.errors import EngineUnavailable, JobGone
 from verbworker.job.job import Job
 
 KEY = {"corr_key": "k-1"}
 WAITS = "SELECT message_name, correlation_key FROM verbworker_engine.subscription ORDER BY wait_key"
+KEYS = "SELECT wait_key FROM verbworker_engine.subscription"
 KEPT = "SELECT message_id FROM verbworker_engine.message ORDER BY message_key"
 
 
@@ -135,6 +140,124 @@ async def test_a_boundary_wait_is_closed_by_its_row_though_the_key_has_changed(
     await engine.complete(job.key, {"corr_key": "another"})
 
     assert await rows(dsn, WAITS) == []
+
+
+@pytest.mark.req("EMC-04", "EMC-18", "EMC-24", "X-15")
+async def test_a_wait_keeps_the_key_of_its_beginning_in_its_own_row(engine: EmbeddedEngine, dsn: str) -> None:
+    drawing = Drawing().start().gateway("parallel", "fork").catch("letter", message="docs").task("read").task("beside")
+    drawing.end("end", "done").flow("begin", "fork", "letter", "read", "end").flow("fork", "beside", "done")
+    await begin(engine, drawing)
+    (job,) = await take(engine, "beside")
+    await engine.complete(job.key, {"corr_key": "another"})
+    before = await rows(dsn, WAITS)
+    await send(engine, key="another", ttl_ms=0)
+    still = await rows(dsn, WAITS)
+    await send(engine, key="k-1", ttl_ms=0)
+
+    assert before == still == [("docs", "k-1")]
+    assert len(await take(engine, "read")) == 1
+    assert await rows(dsn, WAITS) == []
+
+
+@pytest.mark.req("EMC-11", "EMC-17")
+@pytest.mark.parametrize("leave", ["complete", "throw", "cancel", "interrupt"])
+async def test_a_boundary_wait_ends_with_its_host_however_that_is_left(
+    engine: EmbeddedEngine, dsn: str, leave: str
+) -> None:
+    drawing = bounded(interrupting=True).boundary("failed", "work", error="NO").flow("failed", "noted")
+    instance_key = await begin(engine, drawing)
+    opened = await rows(dsn, WAITS)
+    (job,) = await take(engine, "work")
+    match leave:
+        case "complete":
+            await engine.complete(job.key, {})
+        case "throw":
+            await engine.throw(job.key, code="NO", message="")
+        case "cancel":
+            await engine.cancel(instance_key)
+        case _:
+            await send(engine, ttl_ms=0)
+
+    assert (opened, await rows(dsn, WAITS)) == ([("docs", "k-1")], [])
+
+
+@pytest.mark.req("EMC-11", "X-15", "X-18")
+async def test_what_ends_an_earlier_wait_leaves_the_newer_one_of_the_same_key(engine: EmbeddedEngine, dsn: str) -> None:
+    drawing = Drawing().start().gateway("exclusive", "again").task("work").boundary("stop", "work", message="docs")
+    drawing.end("stopped").flow("begin", "again", "work", "again").flow("stop", "stopped")
+    instance_key = await begin(engine, drawing)
+    (first,) = await take(engine, "work")
+    (earlier,) = await rows(dsn, KEYS)
+    await engine.complete(first.key, {})
+    (newer,) = await rows(dsn, KEYS)
+    with pytest.raises(JobGone):
+        await engine.complete(first.key, {})  # delivered twice: it closed the earlier wait once
+    async with embedded(dsn) as other:  # and by another process, which has nothing in memory
+        with pytest.raises(JobGone):
+            await other.complete(first.key, {})
+
+    assert earlier != newer
+    assert await rows(dsn, KEYS) == [newer]
+    assert await engine.correlate("docs", "k-1", {}) == instance_key
+
+
+@pytest.mark.req("EMC-14", "EMC-15", "X-17")
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_process_that_dies_at_the_commit_leaves_an_instance_with_its_wait_or_neither(
+    dsn: str, when: Literal["before", "after"]
+) -> None:
+    """There is no moment between the two: so nothing has to be registered anew, and nothing can be forgotten."""
+    first = Drawing().start().task("work").catch("letter", message="docs").task("read").end()
+    first.flow("begin", "work", "letter", "read", "end")
+    async with embedded(dsn) as engine:
+        await begin(engine, first)
+        (job,) = await take(engine, "work")
+    async with proxied(dsn) as proxy, embedded(proxy.dsn, run_timers=False) as dying:
+        proxy.cut("COMMIT", when)
+        with pytest.raises(EngineUnavailable):
+            await dying.complete(job.key, {})
+        cuts = proxy.cuts
+    between = await rows(dsn, WAITS), await rows(dsn, "SELECT job_key FROM verbworker_engine.job WHERE type = 'work'")
+    async with embedded(dsn) as engine:
+        with nullcontext() if when == "before" else pytest.raises(JobGone):
+            await engine.complete(job.key, {})
+        waits = await rows(dsn, WAITS)
+        await send(engine)
+        jobs = await take(engine, "read")
+
+    assert cuts == 1
+    assert [len(one) for one in between] == ([0, 1] if when == "before" else [1, 0])
+    assert (waits, len(jobs)) == ([("docs", "k-1")], 1)
+
+
+@pytest.mark.req("EMC-12", "MSG-06", "X-14")
+async def test_of_several_waits_in_one_process_one_gets_the_message_and_of_several_processes_each(
+    engine: EmbeddedEngine, dsn: str
+) -> None:
+    first = await begin(engine, catching("p"))
+    second = (await engine.start(Start("p", KEY))).instance_key
+    third = await begin(engine, catching("q"))
+    await engine.deploy([Resource("p.bpmn", catching("p").task("more").xml())])  # a newer version is the same process
+    newest = (await engine.start(Start("p", KEY))).instance_key
+    await send(engine, "m-1", ttl_ms=0)
+    reached = {job.process_instance_key for job in await take(engine, "read")}
+    left = await rows(dsn, "SELECT instance_key FROM verbworker_engine.subscription ORDER BY wait_key")
+
+    assert reached == {first, third}
+    assert left == [(second,), (newest,)]
+
+
+@pytest.mark.req("EMC-21", "EMC-22")
+@pytest.mark.parametrize("key", ["corr_key", "= corr_key"])
+async def test_a_subscription_of_fleans_is_one_of_zeebe(engine: EmbeddedEngine, dsn: str, key: str) -> None:
+    namespace = "https://fleans.io/schema/bpmn/1.0"
+    written = f'<fleans:subscription xmlns:fleans="{namespace}" correlationKey="{key}"/>'.encode()
+    content, count = re.subn(rb"<zeebe:subscription[^>]*/>", written, catching().xml())
+    await engine.deploy([Resource("p.bpmn", content)])
+    instance_key = (await engine.start(Start("p", KEY))).instance_key
+
+    assert (count, await rows(dsn, WAITS)) == (1, [("docs", "k-1")])
+    assert await engine.correlate("docs", "k-1", {}) == instance_key
 
 
 @pytest.mark.req("EMC-11", "TOK-07")

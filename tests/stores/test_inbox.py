@@ -143,6 +143,28 @@ async def test_the_next_verb_finds_what_was_sent(setup: InboxSetup) -> None:
     assert message.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
 
 
+@pytest.mark.req("ING-09")
+async def test_opaque_bytes_reach_the_verb_as_they_were_sent(setup: InboxSetup) -> None:
+    case, content = await setup.case(), bytes(range(256)) + b'{"not": JSON'
+    await setup.put(make_message(payload=None, payload_bytes=content))
+    await setup.message_delivery.drain()
+    at_once = await setup.consume(case)
+    (message,) = await received(setup.database, case.instance_uid)
+
+    assert at_once == message
+    assert (message.payload, message.payload_bytes) == (None, content)
+
+
+async def test_bytes_that_look_like_json_stay_bytes(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put(make_message(payload=None, payload_bytes=b'{"pages":3}'))
+    await setup.message_delivery.drain()
+    await setup.consume(case)
+    (message,) = await received(setup.database, case.instance_uid)
+
+    assert (message.payload, message.payload_bytes) == (None, b'{"pages":3}')
+
+
 async def test_what_nobody_has_read_is_not_shown_to_a_verb(setup: InboxSetup) -> None:
     case = await setup.case()
     await setup.put()

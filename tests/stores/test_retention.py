@@ -33,6 +33,7 @@ OTHER_OWNERS = {
     "verbworker.job_frame": "the reaper archives what the engine acknowledged (archive_after)",
     "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
     "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
+    "verbworker.envelope_queue": "`verbworker consume`, when the message is in the inbox",
     "verbworker.stall": "the stall detector, when the entry moves again or has ended",
     "verbworker.runbook_seal": "kept: at most one row a second and tenant; each covers all before it",
     "verbworker.runbook_seal_line": "kept: a line for each entry that moved; without it a seal cannot be verified",

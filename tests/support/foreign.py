@@ -74,6 +74,7 @@ INSERT INTO verbworker.inbox_message (
 INSERT INTO verbworker.dead_letter (
   letter_id, tenant_id, message_id, message_name, correlation_key, entry_id, code, reason, sent_by
 ) VALUES ('{LETTER}', '{TENANT}', '{WORD}', '{WORD}', '{WORD}', '{ENTRY}', 'expired', '{WORD}', '{WORD}');
+INSERT INTO verbworker.envelope_queue (tenant_id, envelope) VALUES ('{TENANT}', convert_to('{WORD}', 'UTF8'));
 INSERT INTO verbworker.compensation_record (
   tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key
 ) VALUES ('{TENANT}', '{ENTRY}', '{INSTANCE}', 1, '{WORD}', '{WORD}', '{WORD}', {KEY}, {KEY});

@@ -1,5 +1,7 @@
 """Messages: the one form they may have, and whom they are for."""
 
+import json
+import re
 from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID, uuid4
@@ -51,6 +53,60 @@ def test_the_other_fields_are_kept() -> None:
 
     assert message.entry_id == UUID(ENTRY)
     assert message.model_dump(include=set(more)) == more
+
+
+SEED_ENVELOPE = b"""{
+  "workflow_id": "kyc/allianz-gmbh",
+  "message_name": "documents-received",
+  "message_id": "m-1",
+  "correlation_key": "case-1",
+  "tenant_id": "acme",
+  "correlation_id": "c-1",
+  "causation_id": "m-0",
+  "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+  "payload_bytes": "AP/+eyI="
+}"""
+
+
+@pytest.mark.req("ING-01", "ING-02", "ING-09", "ING-10")
+def test_the_nine_fields_of_the_profile_come_back_as_they_were_written() -> None:
+    message = read(SEED_ENVELOPE)
+
+    assert (message.content, message.is_opaque) == (b'\x00\xff\xfe{"', True)
+    assert json.loads(message.model_dump_json(exclude_none=True)) == json.loads(SEED_ENVELOPE)
+    assert read(message.model_dump_json(exclude_none=True).encode()).body_hash == message.body_hash
+
+
+@pytest.mark.req("ING-02")
+@pytest.mark.parametrize("name", json.loads(SEED_ENVELOPE))
+def test_each_of_the_nine_names_is_exact(name: str) -> None:
+    """Any other spelling is refused, also of a field that may be left out."""
+    fields = json.loads(SEED_ENVELOPE)
+    spelled = re.sub(r"_(.)", lambda found: found[1].upper(), name) if "_" in name else name.upper()
+    error = refused({**{key: text for key, text in fields.items() if key != name}, spelled: fields[name]})
+
+    assert error.fields[spelled].startswith("is not a field of a message")
+
+
+@pytest.mark.req("ING-01")
+def test_the_two_payloads_exclude_each_other() -> None:
+    error = refused({**NEEDED, "payload": {}, "payload_bytes": "AA=="})
+
+    assert str(error) == ("the message does not fit: message has both payload and payload_bytes: send one of them")
+
+
+@pytest.mark.req("ING-09")
+@pytest.mark.parametrize("wrong", ["AA", "A===", "AA==\n", "-_-_", "", 7, [0], "é"])
+def test_bytes_that_are_no_base64_are_refused_and_not_repeated(wrong: object) -> None:
+    assert set(refused({**NEEDED, "payload_bytes": wrong}).fields) == {"payload_bytes"}
+
+
+def test_the_bytes_count_for_the_hash_and_are_not_the_text_of_a_payload() -> None:
+    given: list[dict[str, object]] = [{}, {"payload": {}}, {"workflow_id": "w"}]
+    given += [{"payload_bytes": "e30="}, {"payload_bytes": "e30K"}]
+    hashes = {read(canonical({**NEEDED, **more})).body_hash for more in given}
+
+    assert len(hashes) == 5
 
 
 @pytest.mark.req("ING-06", "MSG-01")

@@ -218,8 +218,9 @@ def test_a_program_without_opentelemetry_is_in_no_trace(monkeypatch: pytest.Monk
     assert ambient_traceparent() is None
 
 
+@pytest.mark.req("ING-10")
 async def test_a_message_is_sent_in_the_trace_of_its_case_and_linked_to_its_sender(traced: Telemetry) -> None:
-    sent = SentMessage("paid", "m-1", ENTRY, CALLER)
+    sent = SentMessage("paid", "m-1", ENTRY, CALLER, "c-1", "m-0")
     with pytest.raises(ValueError, match=SECRET):
         async with traced.tracer().message(sent):
             raise ValueError(SECRET)
@@ -234,6 +235,8 @@ async def test_a_message_is_sent_in_the_trace_of_its_case_and_linked_to_its_send
         "messaging.destination.name": "paid",
         "messaging.message.id": "m-1",
         "messaging.message.conversation_id": str(ENTRY),
+        "verbworker.correlation_id": "c-1",
+        "verbworker.causation_id": "m-0",
         "error.type": "ValueError",
     }
     assert SECRET not in span.to_json()

@@ -30,8 +30,9 @@ from verbworker.client.records import (
     GateRecord,
     MessageReceipt,
 )
-from verbworker.contract.message import Word
+from verbworker.contract.message import Base64, Word
 from verbworker.contract.text import LONGEST_REASON
+from verbworker.errors import MessageInvalid
 from verbworker.http.answers import RETRY_SOON
 from verbworker.runbook.event import Status
 
@@ -109,8 +110,12 @@ class MessageRequest(BaseModel):
     message_name: Word
     correlation_key: Word
     payload: dict[str, Any] | None = None
+    payload_bytes: Annotated[Base64 | None, Field(description="bytes for the verb, instead of payload")] = None
     message_id: Annotated[Word | None, Field(description="your own id; if missing, the Idempotency-Key")] = None
     entry_id: Annotated[UUID | None, Field(description="only for this entry")] = None
+    workflow_id: Annotated[Word | None, Field(description="only for the case with this business key or entry")] = None
+    correlation_id: Annotated[Word | None, Field(description="what it belongs to, for the record")] = None
+    causation_id: Annotated[Word | None, Field(description="what caused it, for the record")] = None
     ttl: Annotated[float | None, Field(ge=1, le=_LONGEST_TTL, description="seconds that it waits for its case")] = None
 
 
@@ -300,13 +305,18 @@ async def post_message(
     A message that is sent again with the same id is stored once; 409 if its content differs. One that no process takes
     is stored too, and becomes a dead letter.
     """
+    if wanted.payload is not None and wanted.payload_bytes is not None:
+        raise MessageInvalid("the message has both payload and payload_bytes: send one of them")
     return await client.send(
         wanted.message_name,
         wanted.correlation_key,
-        wanted.payload,
+        wanted.payload if wanted.payload_bytes is None else wanted.payload_bytes,
         message_id=idempotency_key if wanted.message_id is None else wanted.message_id,
         entry_id=wanted.entry_id,
         ttl=None if wanted.ttl is None else timedelta(seconds=wanted.ttl),
+        workflow_id=wanted.workflow_id,
+        correlation_id=wanted.correlation_id,
+        causation_id=wanted.causation_id,
     )
 
 

@@ -17,7 +17,7 @@ from verbworker.api.problem import sentence_responses
 from verbworker.api.settings import Scope
 from verbworker.background.body_reader import BodyReader
 from verbworker.client.client import Client
-from verbworker.contract.message import Message
+from verbworker.contract.message import Message, trace_fields
 from verbworker.errors import MessageInvalid
 from verbworker.stores.access.tenancy import serve_tenant
 from verbworker.work.messages.ingress import ImmediateDelivery
@@ -130,4 +130,4 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 def _who(message: Message, sender: Sender) -> dict[str, object]:
     named = {"message_id": message.message_id, "message_name": message.message_name, "tenant_id": message.tenant_id}
-    return {**named, "sender": sender.name, "traceparent": message.traceparent}
+    return {**named, "sender": sender.name, **trace_fields(message)}

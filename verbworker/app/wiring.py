@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from verbworker.app import selfcheck
@@ -21,6 +21,7 @@ from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
 from verbworker.background.outages import ENGINE, POSTGRES
+from verbworker.contract.consumer import Consumer
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
@@ -59,38 +60,56 @@ _UNTIL_TIMED_OUT = timedelta(seconds=1)  # lets a verb's own timeout fire before
 
 def load_app(place: str) -> Registry:
     """Import the registry that `place` names, as `module:attribute`, with the working directory first on the path."""
+    found = _load(place, "--app", "verbs:registry")
+    if not isinstance(found, Registry):
+        attribute = place.partition(":")[2]
+        raise ContractInvalid(f"--app {place}: {attribute} is of type {type(found).__name__}, not a Registry")
+    return found.check()
+
+
+def load_consumer(place: str) -> Consumer:
+    """Import the consumer that `place` names, as `module:attribute`."""
+    found = _load(place, "--from", "bus:documents")
+    if not callable(found):
+        attribute = place.partition(":")[2]
+        raise ContractInvalid(
+            f"--from {place}: {attribute} is of type {type(found).__name__}, not an async generator function"
+        )
+    return cast("Consumer", found)
+
+
+def _load(place: str, option: str, example: str) -> object:
+    """Import an object of the application that an option names."""
     module_name, colon, attribute = place.partition(":")
     if not (module_name and colon and attribute):
-        raise ContractInvalid(f"--app {place!r}: write it as module:attribute, for example verbs:registry")
+        raise ContractInvalid(f"{option} {place!r}: write it as module:attribute, for example {example}")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise ContractInvalid(_explain_missing(error, module_name, place)) from error
+        raise ContractInvalid(_explain_missing(error, module_name, f"{option} {place}")) from error
     except VerbworkerError:
         raise
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
-        raise ContractInvalid(f"--app {place}: {where} is not valid Python: {error.msg}") from error
+        raise ContractInvalid(f"{option} {place}: {where} is not valid Python: {error.msg}") from error
     except (Exception, SystemExit) as error:
         raise ContractInvalid(
-            f"--app {place}: importing {module_name} raised {type(error).__name__}; run with --debug to see where"
+            f"{option} {place}: importing {module_name} raised {type(error).__name__}; run with --debug to see where"
         ) from error
     found: object = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if found is None:
-        raise ContractInvalid(f"--app {place}: the module {module_name} has no {attribute}")
-    if not isinstance(found, Registry):
-        raise ContractInvalid(f"--app {place}: {attribute} is of type {type(found).__name__}, not a Registry")
-    return found.check()
+        raise ContractInvalid(f"{option} {place}: the module {module_name} has no {attribute}")
+    return found
 
 
 def _explain_missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
     if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-        return f"--app {place}: there is no module {error.name} in {Path.cwd()} or among the installed packages"
-    return f"--app {place}: {module_name} imports {error.name}, which is not installed"
+        return f"{place}: there is no module {error.name} in {Path.cwd()} or among the installed packages"
+    return f"{place}: {module_name} imports {error.name}, which is not installed"
 
 
 def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:

@@ -126,6 +126,12 @@ PLACES: Mapping[str, CommandPlace] = {
         "Accept messages over HTTP: POST /messages returns when the message is stored.",
         example="verbworker ingress --app verbs:registry --port 8091",
     ),
+    "consume": CommandPlace(
+        "operate.consume",
+        "consume",
+        "Take messages from a bus, a queue table or standard input. Each is acknowledged once it is stored.",
+        example="verbworker consume --from bus:documents",
+    ),
     "incidents": CommandPlace("operate.incidents", "app", "Incidents: cases that wait for an operator."),
     "engine": CommandPlace("operate.engine", "app", "The embedded engine: the tokens of a case."),
     "frames": CommandPlace("operate.frames", "app", "Frames: the history of each job, and jobs held for a person."),

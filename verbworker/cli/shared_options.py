@@ -44,11 +44,16 @@ def read_json(text: str) -> Any:
     """Return the value of an option that takes JSON or @file; raises `CannotRun` or `PermanentContract`."""
     from verbworker.payload.canonical import parse
 
-    try:
-        content = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
-    except OSError as error:
-        raise CannotRun(f"cannot read {text[1:]}: {error.strerror}") from None
+    content = read_file(text[1:]) if text.startswith("@") else text.encode()
     return parse(content, limit=LARGEST)
+
+
+def read_file(name: str) -> bytes:
+    """Return the bytes of a file that an option names; raises `CannotRun`."""
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise CannotRun(f"cannot read {name}: {error.strerror}") from None
 
 
 def confirm_as_new(question: str) -> None:

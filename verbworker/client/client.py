@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID, uuid4
 
 from verbworker.app import settings as config
@@ -18,7 +18,7 @@ from verbworker.client.lists import list_stuck, read_status, require_limit
 from verbworker.client.record_reports import RecordReport, seal_record, verify_record
 from verbworker.client.records import EntryPage, EntryRecord, GatePage, GateRecord, ListedEntry, MessageReceipt
 from verbworker.client.resources import Resources, open_resources
-from verbworker.contract.message import Message
+from verbworker.contract.message import EnvelopeFields, Message, payload_field
 from verbworker.contract.person import Person, as_person
 from verbworker.errors import CannotRun, InvocationInvalid, NotFound
 from verbworker.runbook.event import Status
@@ -294,19 +294,18 @@ class Client:
         self,
         name: str,
         key: str,
-        payload: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | bytes | None = None,
         *,
         message_id: str | None = None,
         entry_id: EntryId | None = None,
         ttl: timedelta | None = None,
         by: str | Person | None = None,
+        **envelope: Unpack[EnvelopeFields],
     ) -> MessageReceipt:
         """Send a message to the case that waits for it under a correlation key; it is stored on return.
 
-        With a `message_id` of your own the call may be repeated safely. The message waits for its case up to `ttl`, an
-        hour by default. One that no process takes, or that no case took in time, is not refused: it becomes a dead
-        letter, which a person redelivers or discards. Raises `MessageInvalid`, or `RequestConflict` if the id belongs
-        to another message.
+        With a `message_id` of your own the call may be repeated safely. It waits for its case up to `ttl`, by default
+        an hour; then it becomes a dead letter. Raises `MessageInvalid`, or `RequestConflict` for an id used before.
         """
         fields = {
             "message_name": name,
@@ -314,7 +313,8 @@ class Client:
             "correlation_key": key,
             "tenant_id": self.tenant,
             "entry_id": None if entry_id is None else str(await self._entry_id(entry_id)),
-            "payload": dict(payload) if isinstance(payload, Mapping) else payload,
+            **payload_field(payload),
+            **envelope,
         }
         return await self.deliver(await self.resources.ingress.compose(fields), ttl=ttl, by=by)
 

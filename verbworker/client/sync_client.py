@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from uuid import UUID
 
 from verbworker.app.output import run
@@ -26,7 +26,7 @@ from verbworker.client.records import (
     MessageReceipt,
     PositionRecord,
 )
-from verbworker.contract.message import Message
+from verbworker.contract.message import EnvelopeFields, Message
 from verbworker.contract.person import Person
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Status
@@ -323,15 +323,16 @@ class SyncClient:
         self,
         name: str,
         key: str,
-        payload: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | bytes | None = None,
         *,
         message_id: str | None = None,
         entry_id: EntryId | None = None,
         ttl: timedelta | None = None,
         by: str | Person | None = None,
+        **envelope: Unpack[EnvelopeFields],
     ) -> MessageReceipt:
         """Send a message to the case that waits for it: see `Client.send`."""
-        more: dict[str, Any] = {"message_id": message_id, "entry_id": entry_id, "ttl": ttl, "by": by}
+        more: dict[str, Any] = {"message_id": message_id, "entry_id": entry_id, "ttl": ttl, "by": by, **envelope}
         return self._call(lambda client: client.send(name, key, payload, **more))
 
     def deliver(

@@ -1,17 +1,29 @@
 """A message from outside: its only accepted form, and the instance it is for."""
 
+import binascii
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol, Self, TypedDict
 from uuid import UUID
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from verbworker.contract.text import describe_misfit, holds_controls, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
@@ -36,12 +48,38 @@ def _legible(text: str) -> str:
     return text
 
 
+def _decode(value: object) -> object:
+    if not isinstance(value, str):
+        return value  # bytes, from Python; anything else is refused by its type
+    try:
+        return b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("must be Base64 (RFC 4648, with padding)") from None
+
+
+def _encode(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
 Word = Annotated[str, Field(max_length=256), AfterValidator(_legible)]
 """A name, key or ID, within the length limit of the engine's own stores."""
 
+Base64 = Annotated[
+    bytes,
+    BeforeValidator(_decode),
+    Field(min_length=1),
+    PlainSerializer(_encode, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "minLength": 4}),
+]
+"""Bytes, written as Base64 in JSON."""
+
 
 class Message(BaseModel):
-    """The envelope: name, addressee and payload, and the ID under which it may safely be sent again."""
+    """The envelope: name, addressee and payload, and the ID under which it may safely be sent again.
+
+    `workflow_id` is the business key or the entry ID of the case; the message is delivered to no other. The payload is
+    a JSON object, or bytes that only the receiving verb can read.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -49,16 +87,29 @@ class Message(BaseModel):
     message_id: Word
     correlation_key: Word
     tenant_id: Word
+    workflow_id: Word | None = None
     entry_id: Annotated[UUID, Field(strict=False)] | None = None
     correlation_id: Word | None = None
     causation_id: Word | None = None
     traceparent: Annotated[str, Field(pattern=TRACEPARENT)] | None = None
     payload: dict[str, Any] | None = None
+    payload_bytes: Base64 | None = None
+
+    @model_validator(mode="after")
+    def _has_one_payload(self) -> Self:
+        if self.payload is not None and self.payload_bytes is not None:
+            raise ValueError("has both payload and payload_bytes: send one of them")
+        return self
 
     @cached_property
-    def payload_bytes(self) -> bytes | None:
-        """Return the canonical payload, encoded once; it is what the inbox stores."""
-        return None if self.payload is None else encode(self.payload)
+    def content(self) -> bytes | None:
+        """Return what the inbox stores: the bytes as they came, or the canonical payload, encoded once."""
+        return self.payload_bytes if self.payload is None else encode(self.payload)
+
+    @property
+    def is_opaque(self) -> bool:
+        """Return whether the content is bytes, and not JSON."""
+        return self.payload_bytes is not None
 
     @cached_property
     def body_hash(self) -> bytes:
@@ -67,9 +118,27 @@ class Message(BaseModel):
         if self.entry_id is not None:
             given["entry_id"] = str(self.entry_id)
         if self.payload_bytes is not None:
-            given["payload"] = orjson.Fragment(self.payload_bytes)
+            given["payload_bytes"] = _encode(self.payload_bytes)
+        elif self.content is not None:
+            given["payload"] = orjson.Fragment(self.content)
         # Besides the payload there are only texts, under names that every order sorts alike.
         return sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+class EnvelopeFields(TypedDict, total=False):
+    """Fields of an envelope that its sender may leave out: the case it must be for, and what it belongs to."""
+
+    workflow_id: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    traceparent: str | None
+
+
+def payload_field(payload: object) -> dict[str, Any]:
+    """Return a payload under the name that the envelope has for it."""
+    if isinstance(payload, bytes):
+        return {"payload_bytes": payload}
+    return {"payload": dict(payload) if isinstance(payload, Mapping) else payload}
 
 
 class UndeliverableCode(StrEnum):
@@ -187,6 +256,22 @@ def _unknown(name: str) -> str:
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     near = get_close_matches(snake, Message.model_fields, n=1)
     return f"is not a field of a message; did you mean {near[0]}?" if near else "is not a field of a message"
+
+
+class Traced(Protocol):
+    """A message in any form that has its trace: of the sender's request, of the conversation, and of its cause."""
+
+    @property
+    def correlation_id(self) -> str | None: ...
+    @property
+    def causation_id(self) -> str | None: ...
+    @property
+    def traceparent(self) -> str | None: ...
+
+
+def trace_fields(message: Traced) -> dict[str, str | None]:
+    """Return the fields of an envelope that every log line about its message has."""
+    return {name: getattr(message, name) for name in ("traceparent", "correlation_id", "causation_id")}
 
 
 def engine_message_id(tenant_id: str, message_id: str, generation: int) -> str:

@@ -53,13 +53,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message from outside that reached this case; `at` is when it was received, not when it was sent."""
+    """A message from outside that reached this case; `at` is when it was received, not when it was sent.
+
+    Its payload is a JSON object, or `payload_bytes`, which only the verb can read.
+    """
 
     name: str
     message_id: str
     correlation_key: str
     payload: Mapping[str, Any] | None
     at: datetime
+    payload_bytes: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,14 @@ class RequestSpan:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """A message on its way to a case, and the trace of its sender."""
+    """A message on its way to a case, the trace of its sender, and what it belongs to and follows from."""
 
     name: str
     message_id: str
     entry_id: UUID
     traceparent: str | None
+    correlation_id: str | None = None
+    causation_id: str | None = None
 
 
 class Tracer(Protocol):

@@ -6,6 +6,7 @@ comments, line ends and the diagram stay as authored. Inserted elements declare 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from xml.sax.saxutils import quoteattr
 
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.element import ZEEBE, Element
@@ -13,7 +14,7 @@ from verblint.bpmn.event_cause import Compensate, Link, MessageEvent
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.bpmn.zeebe_schema import Version
 from verblint.fixes.edits import apply
-from verblint.fixes.insertions import into_group, raw_name
+from verblint.fixes.insertions import into_end, into_group, raw_name
 from verblint.flow.job_nodes import is_job
 from verblint.names import COMPENSATE, OWN_JOBS
 from verblint.report import Edit, Fix
@@ -69,6 +70,8 @@ class Woven:
 def take_plain(content: bytes, registry: Registry) -> Woven:
     """Return a model that is not hollow: it is deployed as authored, and no entry of the runbook follows it.
 
+    Only correlation keys that are not written for Zeebe are added in its words.
+
     Raises `Refused` when the registry treats it, or a job of it, as hollow.
     """
     with open_tree(content) as root:
@@ -88,7 +91,7 @@ def take_plain(content: bytes, registry: Registry) -> Woven:
                     " verbs run in hollow processes, so register a plain task for it"
                 )
         return Woven(
-            content=content,
+            content=apply(content, [Fix("woven", tuple(_subscribe(model)))]),
             process_id=process.id,
             verb=PLAIN_PROCESS,
             waits={},
@@ -116,6 +119,7 @@ def _woven(root: Element, registry: Registry, engine: Version) -> Woven:
     refuse_unheard(process, engine)
     compiled = compile_process(model, process, workflow, registry.policies)
     edits = [
+        *_subscribe(model),
         *_add_listeners(process, _ends_of(engine)),
         *hear_tasks(process, LISTENER_RETRIES),
         *_set_retries(process, compiled, registry),
@@ -130,6 +134,17 @@ def _woven(root: Element, registry: Registry, engine: Version) -> Woven:
         steps=count_steps(process.scope),
         compiled=compiled,
     )
+
+
+def _subscribe(model: Definitions) -> Iterator[Edit]:
+    """Write for Zeebe the correlation keys that were read in other words: a broker knows no others."""
+    for message in model.messages.values():
+        key = message.correlation_key
+        if key is None or key.element.namespace == ZEEBE:
+            continue
+        holder = message.element.find("extensionElements")
+        assert holder is not None, "the key was read in it"
+        yield into_end(holder, f'<zeebe:subscription xmlns:zeebe="{ZEEBE}" correlationKey={quoteattr(key.text)}/>')
 
 
 def _find_owner(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:

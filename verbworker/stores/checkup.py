@@ -37,6 +37,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "dispatch": _KEPT,
         "inbox_message": _KEPT,
         "dead_letter": _KEPT,
+        "envelope_queue": ("SELECT", "UPDATE", "DELETE"),
         "compensation_record": _KEPT,
         "deployment_request": _KEPT,
         "process_deployment": _KEPT,

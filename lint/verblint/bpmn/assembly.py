@@ -1,7 +1,7 @@
 """Assemble the typed model from the element tree."""
 
-from verblint.bpmn.binding import bind, find_attribute
-from verblint.bpmn.element import BPMN, ZEEBE, Element
+from verblint.bpmn.binding import bind, read_key
+from verblint.bpmn.element import BPMN, Element
 from verblint.bpmn.event_cause import event_definitions
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import (
@@ -115,10 +115,7 @@ def _association(element: Element) -> Association:
 
 
 def _message(element: Element) -> MessageDeclaration:
-    extensions = element.find("extensionElements")
-    subscription = extensions.find("subscription", ZEEBE) if extensions is not None else None
-    key = find_attribute(subscription, "correlationKey")
-    return MessageDeclaration(element.id, element.get("name") or "", key, element)
+    return MessageDeclaration(element.id, element.get("name") or "", read_key(element), element)
 
 
 def _declarations(root: Element, local: str, code: str) -> dict[str, Declaration]:

@@ -14,6 +14,7 @@ from verblint.startup.value import field, value
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 ZEEBE = "http://camunda.org/schema/zeebe/1.0"
 AMEIDE = "https://ameide.io/schema/bpmn/extensions/v1"
+FLEANS = ("https://fleans.io/schema/bpmn/1.0", "http://fleans.io/schema/bpmn/fleans")  # its own, and its former one
 VERBWORKER = "urn:verbworker:bpmn:v1"
 DIAGRAM = "http://www.omg.org/spec/BPMN/20100524/DI"
 CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"

@@ -7,7 +7,7 @@ Names of flow nodes, documentation, annotations and the diagram are never evalua
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Element, name_of
+from verblint.bpmn.element import BPMN, FLEANS, KNOWN_NAMESPACES, ZEEBE, Element, name_of
 from verblint.bpmn.event_cause import TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.feel.grammar import is_flag
@@ -132,6 +132,8 @@ def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
     """Yield the wanted values of extensions that belong neither to the engine, nor to us, nor to a drawing tool."""
     strangers = {namespace for namespace, _ in context.elements} - KNOWN_NAMESPACES
     for element in context.within(*strangers):
+        if element.local == "subscription" and element.namespace in FLEANS:
+            continue  # read as a correlation key, which has rules of its own
         yield from _wanted_attributes(element, wanted, (element.namespace, ""))
         if not element.children and wanted(element.text):
             yield Expression.of(element)

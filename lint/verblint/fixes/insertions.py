@@ -14,7 +14,7 @@ _INDENT = "  "
 
 def insert_extension(element: Element, local: str, description: str) -> Fix:
     """Add an empty zeebe element to the extension elements of a BPMN element, with the layout of the lines around."""
-    name, declared = _zeebe_name(element, local)
+    name, declared = name_with_prefix(element, local)
     written = f"<{name}{declared} />"
     holder = element.find("extensionElements")
     if holder is not None and holder.children:
@@ -86,7 +86,7 @@ def _blank_before(element: Element) -> str:
     return space.decode() if space.startswith((b"\n", b"\r\n")) and not space.strip() else ""
 
 
-def _zeebe_name(element: Element, local: str) -> tuple[str, str]:
+def name_with_prefix(element: Element, local: str) -> tuple[str, str]:
     """Return a name with the prefix that the model declares for zeebe, or with a declaration of its own."""
     above: Element | None = element
     while above is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from verblint.bpmn.binding import find_attribute
-from verblint.bpmn.element import ZEEBE
+from verblint.bpmn.element import FLEANS, ZEEBE
 from verblint.bpmn.event_cause import MessageEvent, Timer, TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
@@ -43,12 +43,16 @@ def correlation_key_form(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:subscription correlationKey="=case.id" />
     Right:  <zeebe:subscription correlationKey="=corr_case" />
     """
+    hint = "Write =corr_<name>, declared under correlation.keys"
     for element in context.every("subscription", namespace=ZEEBE):
         key = find_attribute(element, "correlationKey")
         if key is None or correlation_name(key) is None:
             state = "missing" if key is None else repr(key.text[:40])
-            hint = "Write =corr_<name>, declared under correlation.keys"
             yield context.at(key or element, f"the correlation key is {state}", hint=hint)
+    for message in context.model.messages.values():
+        key = message.correlation_key
+        if key is not None and key.element.namespace != ZEEBE and correlation_name(key) is None:
+            yield context.at(key, f"the correlation key is read as {key.text[:40]!r}", hint=hint)
 
 
 @rule("HB503", on=(CONTRACTS,))
@@ -86,7 +90,7 @@ def subscription_on_event(context: Context) -> Iterator[Finding]:
     Wrong:  <intermediateCatchEvent ...> with <zeebe:subscription correlationKey="=corr_documents" />
     Right:  <message id="docs" ...> with <zeebe:subscription correlationKey="=corr_documents" />
     """
-    for element in context.every("subscription", namespace=ZEEBE):
+    for element in (one for name in (ZEEBE, *FLEANS) for one in context.every("subscription", namespace=name)):
         parent = extended_by(element, "zeebe")
         if parent != "message":
             message = f"the engine ignores a subscription in {parent or 'this place'}"
@@ -343,3 +347,23 @@ def message_unused(context: Context) -> Iterator[Finding]:
             if (process.id, name) not in awaited:
                 message = f"the contract declares the message {name}, and nothing waits for it"
                 yield context.at(process.element, message, hint="Draw the wait, or take it off messages", detail=name)
+
+
+@rule("HB515", severity=Severity.WARNING, on=FLEANS)
+def fleans_subscription(context: Context) -> Iterator[Finding]:
+    """A correlation key is written for Zeebe.
+
+    A subscription of Fleans is read where a message has none of Zeebe and of Ameide, and is deployed as one of Zeebe. A
+    broker and other tools read none of it, so write what they do.
+
+    Wrong:  <fleans:subscription correlationKey="corr_documents" />
+    Right:  <zeebe:subscription correlationKey="=corr_documents" />
+    """
+    # A clean model needs no fixes.
+    from verblint.fixes.subscription import rewrite_subscription
+
+    for element in (one for name in FLEANS for one in context.every("subscription", namespace=name)):
+        if extended_by(element, "fleans") == "message":
+            fix = rewrite_subscription(element)
+            hint = 'Write <zeebe:subscription correlationKey="=..." />'
+            yield context.at(element, "the subscription is written for Fleans", hint=hint, fix=fix)

@@ -192,7 +192,8 @@ async def a_key_that_is_a_truth_value_is_an_incident(play: Play) -> None:
     .task("read")
     .end("e1", "e2")
     .flow("begin", "work", "e1")
-    .flow("docs", "read", "e2")
+    .flow("docs", "read", "e2"),
+    proves=("TST-18", "TST-20"),
 )
 async def a_message_at_a_boundary_ends_the_host(play: Play) -> None:
     await play.start(corr_key="k")

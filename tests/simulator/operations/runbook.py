@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tests.simulator.driver import SECOND, Driver, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
-from verbworker.contract.message import Message, Undeliverable, UndeliverableCode
+from verbworker.contract.message import Message, Undeliverable, UndeliverableCode, payload_field
 from verbworker.runbook.event import Kind, Wait
 from verbworker.stores.messages.inbox import ClaimedMessage, EndedWait
 
@@ -148,7 +148,8 @@ async def receive_message(driver: Driver) -> None:
         message_id=f"message-{number}",
         correlation_key=f"case-{number % 3}",
         tenant_id=driver.dice.choice((TENANT, "other")),
-        payload=driver.dice.choice((None, {"a": 1})),
+        workflow_id=driver.dice.choice((None, "case-1")),
+        **payload_field(driver.dice.choice((None, {"a": 1}, b"\x00a"))),
     )
     ttl = driver.dice.choice((20 * SECOND, 3600 * SECOND))
     await driver.both(lambda stores: stores.inboxes[boot].receive(message, sent_by="sender", ttl=ttl))
@@ -173,6 +174,7 @@ async def deliver_message(driver: Driver) -> None:
     uid, slack = driver.uids[0], driver.pause()
     declared = {"sim.line": "corr_number"}
     await driver.both(lambda stores: stores.inboxes[boot].candidates(claimed, declared))
+    await driver.both(lambda stores: stores.inboxes[boot].fits_workflow(uid, claimed.workflow_id or claimed.message_id))
     await driver.both(lambda stores: stores.inboxes[boot].aim(claimed, uid))
     match driver.dice.choice(("sent", "postpone", "bury", "sent")):
         case "sent":

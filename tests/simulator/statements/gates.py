@@ -263,6 +263,7 @@ async def heard(s: Session, uid: UUID, decisions: bool, messages: bool) -> list[
             "at": row["decided_at"],
             "key": None,
             "payload": None,
+            "is_opaque": False,
             "heard_at": row["decided_at"],
         }
         for row in s.rows("gate_decision")
@@ -278,6 +279,7 @@ async def heard(s: Session, uid: UUID, decisions: bool, messages: bool) -> list[
             "at": row["received_at"],
             "key": row["correlation_key"],
             "payload": row["payload"],
+            "is_opaque": row["is_opaque"],
             "heard_at": row["consumed_at"],
         }
         for row in s.rows("inbox_message")

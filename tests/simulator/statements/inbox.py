@@ -9,21 +9,23 @@ from tests.simulator.store import Session, Values, statement
 
 _RECEIVED = (
     *("tenant_id", "message_id", "message_name", "correlation_key", "body_hash", "payload", "entry_id"),
-    *("correlation_id", "causation_id", "traceparent", "sent_by", "engine_id", "ttl", "owner"),
+    *("correlation_id", "causation_id", "traceparent", "sent_by", "engine_id", "ttl", "owner", "pause"),
+    *("workflow_id", "is_opaque"),
 )
 _CLAIMED = (
     *("tenant_id", "message_id", "message_name", "correlation_key", "entry_id", "state", "instance_uid", "ttl"),
-    *("generation", "attempts", "sent_by", "traceparent"),
+    *("generation", "attempts", "sent_by", "traceparent", "workflow_id", "correlation_id", "causation_id"),
 )
 _CONSUMED = (
     *("tenant_id", "message_id", "message_name", "correlation_key", "payload", "entry_id", "correlation_id"),
-    *("causation_id", "traceparent", "generation", "received_at"),
+    *("causation_id", "traceparent", "generation", "received_at", "is_opaque"),
 )
 
 
 @statement("inbox", "receive")
 async def receive(s: Session, *given: Any) -> list[Values]:
-    row = dict(zip(_RECEIVED, given[:-1], strict=True))
+    row = dict(zip(_RECEIVED, given, strict=True))
+    pause = row.pop("pause")
     key = (row["tenant_id"], row["message_id"])
     if await s.lock("inbox_message", key) is not None:
         return []
@@ -37,7 +39,7 @@ async def receive(s: Session, *given: Any) -> list[Values]:
         "instance_uid": None,
         "generation": 0,
         "attempts": 0,
-        "next_at": now + given[-1],
+        "next_at": now + pause,
         "last_error": None,
         "received_at": now,
         "queued_at": now,
@@ -145,6 +147,14 @@ async def _change(s: Session, row: Values | None, **values: Any) -> list[Values]
         return []
     s.put("inbox_message", (row["tenant_id"], row["message_id"]), {**row, **values})
     return [{"message_id": row["message_id"]}]
+
+
+@statement("inbox", "is_named")
+async def is_named(s: Session, uid: UUID, workflow_id: str) -> list[Values]:
+    instance = s.get("workflow_instance", (uid,))
+    if instance is None:
+        return []
+    return [{"is_named": workflow_id in (instance["business_key"], str(instance["entry_id"]))}]
 
 
 @statement("inbox", "aim")

@@ -162,6 +162,8 @@ class OpenTelemetryTracer:
         attributes = {
             **self._operation("publish", "send", sent.name, message_id=sent.message_id),
             "messaging.message.conversation_id": str(sent.entry_id),
+            **_optional_attribute("verbworker.correlation_id", sent.correlation_id),
+            **_optional_attribute("verbworker.causation_id", sent.causation_id),
         }
         parent = _context(await self._traces.find(sent.entry_id))
         sender = _span_context(sent.traceparent)
@@ -246,6 +248,10 @@ class JobSpan:
 def _mark(span: OpenSpan, error_type: str, words: str | None = None) -> None:
     span.set_attribute("error.type", error_type)
     span.set_status(Status(StatusCode.ERROR, words or error_type))
+
+
+def _optional_attribute(name: str, value: str | None) -> dict[str, str]:
+    return {} if value is None else {name: value}
 
 
 def _context(traceparent: str | None) -> Context | None:

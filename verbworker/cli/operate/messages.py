@@ -1,6 +1,8 @@
 """`verbworker message` and `dead-letters`: messages by hand, and undeliverable ones."""
 
+import binascii
 import getpass
+from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
@@ -23,6 +25,7 @@ from verbworker.cli.shared_options import (
     Reason,
     Tenant,
     id_or_beginning,
+    read_file,
     read_json,
 )
 from verbworker.client.client import Client
@@ -46,7 +49,20 @@ def send(
         str | None, typer.Option("--id", help="Message ID; a repeated ID is delivered once (default: a new one).")
     ] = None,
     payload: Annotated[str | None, typer.Option("--payload", help="A JSON object, or @file.")] = None,
+    payload_bytes: Annotated[
+        str | None, typer.Option("--payload-bytes", help="Base64, or @file for its bytes, instead of --payload.")
+    ] = None,
     entry_id: Annotated[str | None, typer.Option("--entry", help="Entry ID of the recipient.")] = None,
+    workflow_id: Annotated[
+        str | None, typer.Option("--workflow-id", help="Business key or entry ID that the recipient must have.")
+    ] = None,
+    correlation_id: Annotated[
+        str | None, typer.Option("--correlation-id", help="ID of what the message belongs to, for the record.")
+    ] = None,
+    causation_id: Annotated[
+        str | None, typer.Option("--causation-id", help="ID of what caused the message, for the record.")
+    ] = None,
+    traceparent: Annotated[str | None, typer.Option("--traceparent", help="W3C trace of the sender.")] = None,
     ttl: Annotated[
         float, typer.Option("--ttl", min=1.0, max=LONGEST, help="Seconds that the message waits for its case.")
     ] = 3600.0,
@@ -61,8 +77,10 @@ def send(
     """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
     cluster = settings.cluster()
-    given = None if payload is None else _payload(payload)
+    given = _payload(payload, payload_bytes)
     more: dict[str, Any] = {"message_id": message_id, "entry_id": entry_id, "ttl": timedelta(seconds=ttl)}
+    more |= {"workflow_id": workflow_id, "correlation_id": correlation_id, "causation_id": causation_id}
+    more["traceparent"] = traceparent
 
     async def store(client: Client) -> MessageReceipt:
         from verbworker.stores.deployments import Deployments
@@ -141,8 +159,21 @@ def _resolve(
     return run_with_resources(settings, resolve, changes=True)
 
 
-def _payload(text: str) -> Any:
+def _payload(text: str | None, opaque: str | None) -> Any:
+    if opaque is not None:
+        if text is not None:
+            raise MessageInvalid("the message has both --payload and --payload-bytes: give one of them")
+        return _bytes(opaque)
     try:
-        return read_json(text)
+        return None if text is None else read_json(text)
     except PermanentContract as error:
         raise MessageInvalid(f"the payload cannot be read: {error}") from None
+
+
+def _bytes(text: str) -> bytes:
+    if text.startswith("@"):
+        return read_file(text[1:])
+    try:
+        return b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise MessageInvalid("--payload-bytes is not Base64: write Base64, or @file for the bytes of a file") from None

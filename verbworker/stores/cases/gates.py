@@ -8,12 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.contract.verb import Decision, ReceivedMessage
-from verbworker.payload.canonical import parse
-from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.messages.received_message import read_message
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
@@ -345,7 +344,9 @@ class GateStore:
         return (
             tuple(Decision(row["name"], row["value"], row["reason"], row["by"], row["at"]) for row in made),
             tuple(
-                ReceivedMessage(row["name"], row["value"], row["key"], _payload(row["payload"]), row["at"])
+                read_message(
+                    *(row["name"], row["value"], row["key"], row["payload"], row["at"]), is_opaque=row["is_opaque"]
+                )
                 for row in came
             ),
         )
@@ -355,10 +356,6 @@ def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the roles that may decide at a gate, by its detail; empty means any."""
     roles = detail.get("audience") or ()
     return (roles,) if isinstance(roles, str) else tuple(roles)
-
-
-def _payload(content: bytes | None) -> Mapping[str, Any] | None:
-    return None if content is None else parse(content, limit=HARD_LIMIT)
 
 
 def _verdict(row: Row) -> GateVerdict | None:

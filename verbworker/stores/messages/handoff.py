@@ -47,7 +47,7 @@ async def hand_off(
         message.message_name,
         message.correlation_key,
         message.body_hash,
-        message.payload_bytes,
+        message.content,
         message.correlation_id,
         call.idempotency_key,
         f"verb:{call.verb}",

@@ -11,11 +11,10 @@ from verbworker.contract.quota import NO_QUOTAS, Quotas
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.errors import RequestConflict
 from verbworker.job.trace_context import ambient_traceparent
-from verbworker.payload.canonical import parse
-from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.messages.received_message import read_message
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 from verbworker.stores.tenants.tenant_use import refuse_excess
@@ -51,6 +50,9 @@ class ClaimedMessage:
     attempts: int
     sent_by: str
     traceparent: str | None
+    workflow_id: str | None
+    correlation_id: str | None
+    causation_id: str | None
     is_over: bool
 
 
@@ -87,10 +89,11 @@ class Inbox:
         body_hash, quota = message.body_hash, self._quotas.of(message.tenant_id)
         given = (
             *(message.tenant_id, message.message_id, message.message_name, message.correlation_key, body_hash),
-            *(message.payload_bytes, message.entry_id, message.correlation_id, message.causation_id),
+            *(message.content, message.entry_id, message.correlation_id, message.causation_id),
             # The envelope's own, or of the program that sends it; a repetition may come in another trace.
             message.traceparent or ambient_traceparent(),
             *(sent_by, self._engine_id, ttl, None if keep_for is None else self._owner, keep_for or _NOW),
+            *(message.workflow_id, message.is_opaque),
         )
         async with self._database.transaction() as connection:
             if quota.limits_messages:
@@ -138,6 +141,11 @@ class Inbox:
             list(declared.values()),
         )
         return [Candidate(**row) for row in rows]
+
+    async def fits_workflow(self, instance_uid: UUID, workflow_id: str) -> bool:
+        """Return whether a workflow ID is that of this instance: its business key or its entry."""
+        row = await self._database.fetchrow(query("inbox", "is_named"), instance_uid, workflow_id)
+        return row is not None and bool(row["is_named"])
 
     async def aim(self, claimed: ClaimedMessage, instance_uid: UUID) -> bool:
         """Record the instance a message is for, before the engine receives it; False when the claim is lost."""
@@ -189,7 +197,8 @@ class Inbox:
                 once=f"message:{row['message_id']}",
                 detail=_details_of(row),
             )
-        return _message_of(row)
+        place = row["message_name"], row["message_id"], row["correlation_key"]
+        return read_message(*place, row["payload"], row["received_at"], is_opaque=row["is_opaque"])
 
     async def has_ended_in(
         self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait
@@ -223,17 +232,6 @@ class Inbox:
 
     def _key(self, claimed: ClaimedMessage) -> tuple[object, ...]:
         return claimed.tenant_id, claimed.message_id, self._owner, claimed.generation
-
-
-def _message_of(row: Row) -> ReceivedMessage:
-    payload = row["payload"]
-    return ReceivedMessage(
-        name=row["message_name"],
-        message_id=row["message_id"],
-        correlation_key=row["correlation_key"],
-        payload=None if payload is None else parse(payload, limit=HARD_LIMIT),
-        at=row["received_at"],
-    )
 
 
 def _details_of(row: Row) -> dict[str, Any]:

@@ -6,7 +6,14 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.message import Addressee, Undeliverable, UndeliverableCode, address, engine_message_id
+from verbworker.contract.message import (
+    Addressee,
+    Undeliverable,
+    UndeliverableCode,
+    address,
+    engine_message_id,
+    trace_fields,
+)
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Signal
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
@@ -53,7 +60,16 @@ class AddresseeLookup:
             return Undeliverable(UndeliverableCode.UNKNOWN_NAME, f"no verb takes a message {claimed.message_name!a}")
         candidates = await self._inbox.candidates(claimed, declared)
         found = address(candidates, tenant_id=claimed.tenant_id, entry_id=claimed.entry_id)
+        if isinstance(found, Addressee) and claimed.workflow_id is not None:
+            return await self._require_workflow(claimed.workflow_id, found)
         return _NOBODY if found is None and is_last_look else found
+
+    async def _require_workflow(self, workflow_id: str, found: Addressee) -> Addressee | Undeliverable:
+        """Return an addressee if it is the case that the sender named."""
+        if await self._inbox.fits_workflow(found.instance_uid, workflow_id):
+            return found
+        reason = f"it names the workflow {workflow_id!a}, but its key belongs to another"
+        return Undeliverable(UndeliverableCode.MISMATCH, reason, found.entry_id)
 
 
 class MessageDelivery:
@@ -110,7 +126,10 @@ class MessageDelivery:
                 await self._wait(claimed, "no case has its key yet", MESSAGE_LOOKS)
 
     async def _publish(self, claimed: ClaimedMessage, entry_id: UUID) -> None:
-        sent = SentMessage(claimed.message_name, claimed.message_id, entry_id, claimed.traceparent)
+        sent = SentMessage(
+            *(claimed.message_name, claimed.message_id, entry_id),
+            *(claimed.traceparent, claimed.correlation_id, claimed.causation_id),
+        )
         try:
             async with self._tracer.message(sent):
                 await self._engine.publish(self._signal(claimed))
@@ -160,4 +179,4 @@ class MessageDelivery:
 
 def _who(claimed: ClaimedMessage) -> dict[str, object]:
     who = {"tenant_id": claimed.tenant_id, "message_id": claimed.message_id, "message_name": claimed.message_name}
-    return {**who, "traceparent": claimed.traceparent}
+    return {**who, **trace_fields(claimed)}

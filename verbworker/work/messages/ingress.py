@@ -10,7 +10,7 @@ from verbworker.background.body_reader import BodyReader
 from verbworker.contract.message import LARGEST, Addressee, Message, Undeliverable, UndeliverableCode, read, validate
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
-from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
+from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, Refused, RequestConflict
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import ClaimedMessage, Inbox, Receipt
 from verbworker.work.messages.delivery import AddresseeLookup, MessageDelivery
@@ -53,7 +53,7 @@ class Ingress:
         """Make a message of fields, or raise `MessageInvalid`: its payload may be as large as that of a body."""
         return await self._reader.call(validate, fields)
 
-    async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
+    async def refuse(self, body: bytes, error: Refused, *, tenant_id: str, sent_by: str) -> None:
         """Store a refused message, so that a person sees it too."""
         await self._letters.bury_unreadable(tenant_id, body, str(error), sent_by=sent_by)
 
