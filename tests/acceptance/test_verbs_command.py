@@ -237,7 +237,7 @@ def test_every_contract_of_a_new_project_names_a_schema_that_is_there_and_fits(
     said = verbworker(*maker, directory=tmp_path)
 
     assert said.code == 0, said.err
-    contracts = [*(tmp_path / "verbs").rglob("*.yaml"), *(tmp_path / "processes").rglob("*.yaml")]
+    contracts = [*(tmp_path / "verbs").rglob("*.yaml"), *(tmp_path / "processes").rglob("policies.yaml")]
     assert len(contracts) == 2
     for file in contracts:
         first, _, content = file.read_text().partition("\n")
