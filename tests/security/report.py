@@ -74,5 +74,5 @@ ELSEWHERE = ("stores/test_fair*.py", "stores/test_quota*.py", "stores/test_seals
 
 def replays(name: str, attack: Attack) -> bool:
     """Return whether the test of this id replays an attack; without the brackets of its case."""
-    plain = name.rpartition("/")[2].partition("[")[0]
+    plain = name.partition("[")[0].rpartition("/")[2]
     return any(fnmatch(plain, pattern) for pattern in attack.tests)

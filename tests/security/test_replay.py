@@ -33,3 +33,9 @@ def test_an_attack_of_the_report_has_tests_that_exist(number: str) -> None:
     ]
 
     assert [name for name in names if report.replays(name, REPORT[number])]
+
+
+def test_a_case_with_a_slash_in_its_brackets_is_a_case_of_its_test() -> None:
+    from tests.security import report
+
+    assert report.replays("tests/security/test_http_limits.py::test_the_host[/ready/]", REPORT["L3"])
