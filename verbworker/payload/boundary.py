@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,7 @@ from verbworker.payload.signature import KeyRing, Seal, SealedPlace
 from verbworker.payload.upgrade import Upgrades
 from verbworker.profile.task_profile import NO_TASK_PROFILE, TaskProfile
 
+_LONGEST_UUID = 45  # urn:uuid:{...}
 PLAIN_SEAL = "plain"
 """The seal of a plain job's output, which is the variables themselves: there is no payload to seal."""
 
@@ -295,7 +297,13 @@ def variables_of(completed: Completed) -> Mapping[str, object]:
 
 
 def _uuid(value: object) -> UUID | None:
+    return _read_uuid(value) if isinstance(value, str) and len(value) <= _LONGEST_UUID else None
+
+
+@lru_cache(maxsize=4096)
+def _read_uuid(text: str) -> UUID | None:
+    # The ids of a case come with every job of it.
     try:
-        return UUID(value) if isinstance(value, str) else None
+        return UUID(text)
     except ValueError:
         return None

@@ -48,11 +48,12 @@ class DomainPayload:
     content: bytes = field(repr=False)  # the canonical bytes of `data`
     sub_verb_trail: tuple[PayloadStep, ...] = ()
     trail_ref: str | None = None
+    known_hash: str | None = field(default=None, repr=False, compare=False)  # of the content, if it was computed
 
     @property
     def schema_hash(self) -> str:
         """Return the hash of the canonical data. The name comes from the seed; it is not a hash of the schema."""
-        return digest(self.content)
+        return self.known_hash or digest(self.content)
 
     def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
         """Return the payload after `verb` produced `data`; the trail keeps only the newest steps."""
@@ -65,11 +66,13 @@ class DomainPayload:
             content=self.content if data is self.data else _data_bytes(data),
             sub_verb_trail=(*self.sub_verb_trail, step)[-TRAIL_LENGTH:],
             trail_ref=self.trail_ref,
+            known_hash=self.known_hash if data is self.data else None,
         )
 
     def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
         """Return the payload with its data upgraded to another schema; this adds no step to the trail."""
-        return replace(self, schema=_check_field(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
+        schema = _check_field(schema, SCHEMA, "schema")
+        return replace(self, schema=schema, data=data, content=_data_bytes(data), known_hash=None)
 
     def to_bytes(self, *, budget: int = DEFAULT_BUDGET) -> bytes:
         """Return the canonical bytes for `domain_payload`; exceeding `budget` is a contract failure."""
@@ -113,6 +116,7 @@ def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
         raise _invalid(f"the envelope lacks the field {min(missing)!r}")
     if not isinstance(envelope["data"], dict):
         raise _invalid("the envelope's field 'data' is not an object")
+    own = content[content.index(_BEFORE_DATA) + len(_BEFORE_DATA) : content.rindex(_AFTER_DATA)]
     payload = DomainPayload(
         schema=_check_field(envelope["schema"], SCHEMA, "schema"),
         created_at=_checked_instant(envelope["created_at"], "created_at"),
@@ -120,7 +124,8 @@ def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
         data=envelope["data"],
         sub_verb_trail=_checked_trail(envelope["sub_verb_trail"]),
         trail_ref=_check_field(envelope["trail_ref"], _TEXT, "trail_ref") if "trail_ref" in envelope else None,
-        content=content[content.index(_BEFORE_DATA) + len(_BEFORE_DATA) : content.rindex(_AFTER_DATA)],
+        content=own,
+        known_hash=digest(own),
     )
     if payload.schema_hash != _check_field(envelope["schema_hash"], _HASH, "schema_hash"):
         raise PayloadIntegrityError("the data does not match the envelope's schema_hash", code="DataHashMismatch")

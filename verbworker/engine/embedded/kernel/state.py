@@ -39,8 +39,8 @@ class Token:
     phase: Phase = Phase.ENTERING
     listener: int = 0  # the index of the current listener
     job: int = 0  # the job it waits for
-    taken: list[str] = field(default_factory=list)  # the flows a gateway chose
-    undo: list[str] = field(default_factory=list)  # handlers a compensation throw still has to run
+    taken: tuple[str, ...] = ()  # the flows a gateway chose
+    undo: tuple[str, ...] = ()  # handlers a compensation throw still has to run
     thrower: int = 0  # the compensation throw event that a handler runs for
     is_stuck: bool = False  # an incident holds it before its node
     since_ms: int = 0  # when it arrived; 0 in states of earlier versions
@@ -103,7 +103,7 @@ class State:
             variables=dict(self.variables),
             tokens={key: _copy_token(token) for key, token in self.tokens.items()},
             jobs=dict(self.jobs),
-            waits={key: copy(wait) for key, wait in self.waits.items()},
+            waits={key: copy(wait) for key, wait in self.waits.items()} if self.waits else {},
             incidents=dict(self.incidents),
             forks=dict(self.forks),
             undoable=list(self.undoable),
@@ -115,6 +115,6 @@ class State:
 
 def _copy_token(t: Token) -> Token:
     return Token(
-        *(t.key, t.node, t.parent, t.life, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower),
+        *(t.key, t.node, t.parent, t.life, t.phase, t.listener, t.job, t.taken, t.undo, t.thrower),
         *(t.is_stuck, t.since_ms, t.flow, t.own),
     )

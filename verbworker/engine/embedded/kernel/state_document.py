@@ -98,7 +98,8 @@ def _load_tokens(value: Mapping[str, Any], lives: list[Any] | None) -> Iterator[
     for place, row in enumerate(value["tokens"]):
         key, node, parent, phase, listener, job, taken, undo, thrower, stuck, *since = row
         life = _UNKNOWN if lives is None else _load_life(*lives[place])
-        yield Token(key, node, parent, life, Phase(phase), listener, job, taken, undo, thrower, stuck, *since[:1])
+        progress = Phase(phase), listener, job, tuple(taken), tuple(undo), thrower, stuck
+        yield Token(key, node, parent, life, *progress, *since[:1])
     for key, node, parent, flow, since_ms, *life in () if lives is None else value.get("joining", ()):
         yield Token(key, node, parent, _load_life(*life), since_ms=since_ms, flow=flow)
 

@@ -86,7 +86,7 @@ class _Run:
     def _begin(self, variables: Mapping[str, Any], start: str) -> None:
         self.state.variables.update(variables)
         root = self._tokens.make(self.state.instance_key, "", -1, (), TokenMode.FORWARD)
-        root.taken = [start] if start else []
+        root.taken = (start,) if start else ()
         self._enter(root)
 
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
@@ -208,10 +208,10 @@ class _Run:
                 self._waits.open(token, node)
                 self._tokens.block(token)
             case Action.EXCLUSIVE:
-                token.taken = conditions.one_way(node, self._visible(token))
+                token.taken = tuple(conditions.one_way(node, self._visible(token)))
                 self._leave(token)
             case Action.INCLUSIVE:
-                token.taken = conditions.every_way(node, self._visible(token))
+                token.taken = tuple(conditions.every_way(node, self._visible(token)))
                 self._leave(token)
             case Action.CHOICE:
                 for flow in node.outgoing:
@@ -219,7 +219,7 @@ class _Run:
                 self._tokens.block(token)
             case Action.SCOPE:
                 start = token.taken[0] if token.taken else node.starts
-                token.taken = []
+                token.taken = ()
                 self._tokens.block(token)
                 self._arrive(start, token.key, token.life.groups, token.life.mode)
             case Action.ERROR_END:
@@ -342,13 +342,13 @@ class _Run:
     def _undo(self, token: Token, node: Node) -> None:
         mine = [item for item in self.state.undoable if item[0] == token.parent and node.undoes in ("", item[1])]
         self.state.undoable = [item for item in self.state.undoable if item not in mine]
-        token.undo = [handler for _, _, handler in reversed(mine)]
+        token.undo = tuple(handler for _, _, handler in reversed(mine))
         self._undo_next(token)
 
     def _undo_next(self, token: Token) -> None:
         if token.undo:
             self._tokens.block(token)
-            handler = token.undo.pop(0)
+            handler, token.undo = token.undo[0], token.undo[1:]
             undoing = self._arrive(handler, token.parent, token.life.groups, TokenMode.COMPENSATION)
             undoing.thrower = token.key
         else:
