@@ -81,6 +81,7 @@ PROVING = [
 
 # What a person may want; everything else keeps a model from being deployed.
 WARNINGS = {
+    "HB515",
     *("AM720", "AM721", "AM722", "HB114", "HB404", "HB405", "HB407", "HB411", "HB414", "HB415"),
     *("HB511", "HB512", "HB513", "HB514", "HB601", "HB602", "HB901"),
 }

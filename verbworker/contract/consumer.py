@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,12 @@ class Delivery:
     tenant_id: str | None = None
 
 
-Consumer = Callable[[], AsyncIterator[Delivery]]
-"""An async generator function. It connects, yields deliveries, and disconnects when it is closed.
+class Consumer(Protocol):
+    """An async generator function. It connects, yields deliveries, and disconnects when it is closed.
 
-It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError`, or once it has
-worked any error, it is called again after a pause. When it returns, the process ends.
-"""
+    It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError`, or once it has
+    worked any error, it is called again after a pause. When it returns, the process ends.
+    """
+
+    def __call__(self) -> AsyncIterator[Delivery]:
+        """Connect and yield deliveries."""

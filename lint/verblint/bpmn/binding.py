@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from verblint.bpmn.element import AMEIDE, BPMN, FLEANS, ZEEBE, Element, Place
 from verblint.bpmn.expression import Expression
+from verblint.contracts.syntax import ONE_VARIABLE
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 
-# The one template that is the value of one variable, unchanged.
-_ONE_VARIABLE = pattern(r"\$\{state\.([A-Za-z_][A-Za-z0-9_]*)\}")
+_ONE_VARIABLE = pattern(ONE_VARIABLE)
 
 
 @value

@@ -17,6 +17,8 @@ MAX_ERROR_CODE = 200
 MAX_TEXT = 1000  # characters; a sentence for people is far shorter, and it is stored with every entry
 
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
+# The one template that is the value of one variable, unchanged.
+ONE_VARIABLE = rf"\$\{{state\.({_IDENTIFIER})\}}"
 _WORD = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _VERB = rf"{_WORD}(?:\.{_WORD})+"
 _ARGUMENT = r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*"
