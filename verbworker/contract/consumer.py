@@ -21,8 +21,8 @@ class Delivery:
 class Consumer(Protocol):
     """An async generator function. It connects, yields deliveries, and disconnects when it is closed.
 
-    It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError`, or once it has
-    worked any error, it is called again after a pause. When it returns, the process ends.
+    It is asked for the next delivery only when the one before is acknowledged. If it raises an `OSError`, or any error
+    after it has worked once, it is called again after a pause. When it returns, the process ends.
     """
 
     def __call__(self) -> AsyncIterator[Delivery]:
