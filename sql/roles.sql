@@ -245,6 +245,20 @@ BEGIN
     EXECUTE format('COMMENT ON POLICY own_tenant ON %s IS %L', known, md5(condition));
   END LOOP;
 
+  -- Jobs of no case: who resolves incidents sees those of plain processes, and held ones whose case nobody knows.
+  condition := 'instance_uid IS NULL OR (state = ''incident'' AND NOT verbworker.has_case(instance_uid))';
+  IF NOT EXISTS (
+    SELECT 1 FROM pg_policy
+    WHERE polrelid = 'verbworker.job_frame'::regclass AND polname = 'of_no_case'
+      AND obj_description(oid, 'pg_policy') = md5(condition)
+  ) THEN
+    DROP POLICY IF EXISTS of_no_case ON verbworker.job_frame;
+    EXECUTE format(
+      'CREATE POLICY of_no_case ON verbworker.job_frame TO verbworker_worker, verbworker_console, verbworker_ingress'
+      ' USING (%s)', condition);
+    EXECUTE format('COMMENT ON POLICY of_no_case ON verbworker.job_frame IS %L', md5(condition));
+  END IF;
+
   -- A table without a line is closed to all.
   FOR known IN
     SELECT oid FROM pg_class
@@ -275,7 +289,7 @@ BEGIN
     ' verbworker.drop_retired(text, timestamptz, bigint), verbworker.drop_payloads(timestamptz, bigint),'
     ' verbworker.drop_archived_frames(timestamptz, bigint), verbworker.drop_entries(uuid[], bytea[], timestamptz)'
     ' TO verbworker_worker';
-  EXECUTE 'GRANT EXECUTE ON FUNCTION verbworker.find_addressees(text, text, text[], text[])'
+  EXECUTE 'GRANT EXECUTE ON FUNCTION verbworker.has_case(uuid), verbworker.find_addressees(text, text, text[], text[])'
     ' TO verbworker_worker, verbworker_console, verbworker_ingress';
 END
 $roles$;

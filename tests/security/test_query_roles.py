@@ -27,7 +27,7 @@ OF_SURFACES = {
 WRITE_INSIDE = {
     "reader": {
         *("frames.pop_one", "incidents.settle", "instances.tell_eviction", "instances.tell_adoption"),
-        *("runbook.append", "tokens.finish"),
+        *("runbook.append", "finishes.finish_one"),
     }
 }
 

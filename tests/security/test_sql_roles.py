@@ -241,6 +241,26 @@ async def test_each_role_sees_the_rows_of_its_tenant(shared: str, role: str) -> 
         assert [table for table in OF_TENANTS if not await count(own, table)] == []
 
 
+_OF_NO_CASE = """
+INSERT INTO verbworker.job_frame
+SELECT (jsonb_populate_record(frame, jsonb_build_object('job_key', frame.job_key + more.number, 'instance_uid', more.uid))).*
+FROM verbworker.job_frame AS frame
+CROSS JOIN (VALUES (2, NULL), (3, gen_random_uuid())) AS more (number, uid)
+"""
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_held_jobs_of_no_case_are_seen_in_every_tenant_by_who_resolves_them(dsn: str, role: str) -> None:
+    async with plain(dsn) as owner:
+        await owner.execute(foreign.ROWS)
+        await owner.execute(f"SET session_replication_role = replica; {_OF_NO_CASE}")
+
+    async with session(dsn, role, "default") as asking:
+        seen = await asking.fetch("SELECT job_key - $1 AS key FROM verbworker.job_frame ORDER BY key", foreign.KEY)
+
+    assert [row["key"] for row in seen] == ([] if role == "reader" else [2, 3])
+
+
 @pytest.mark.parametrize("role", ROLES)
 async def test_only_a_worker_sees_all_tenants(shared: str, role: str) -> None:
     async with session(shared, role, "*") as asking:
