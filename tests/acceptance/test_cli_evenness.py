@@ -203,7 +203,14 @@ def lock(clinic: Clinic) -> None:
 READING = {
     *(("runbook", word) for word in ("list", "show", "events", "where", "verify")),
     *(("gates", "list"), ("dead-letters", "list"), ("frames", "list"), ("frames", "show"), ("frames", "explain")),
-    *(("incidents", "list"), ("incidents", "show"), ("db", "status"), ("db", "quotas"), ("repl",), ("engine", "tokens")),
+    *(
+        ("incidents", "list"),
+        ("incidents", "show"),
+        ("db", "status"),
+        ("db", "quotas"),
+        ("repl",),
+        ("engine", "tokens"),
+    ),
 }
 
 

@@ -243,7 +243,7 @@ async def test_each_role_sees_the_rows_of_its_tenant(shared: str, role: str) -> 
 
 _OF_NO_CASE = """
 INSERT INTO verbworker.job_frame
-SELECT (jsonb_populate_record(frame, jsonb_build_object('job_key', frame.job_key + more.number, 'instance_uid', more.uid))).*
+SELECT (jsonb_populate_record(frame, jsonb_build_object('job_key', job_key + more.number, 'instance_uid', more.uid))).*
 FROM verbworker.job_frame AS frame
 CROSS JOIN (VALUES (2, NULL), (3, gen_random_uuid())) AS more (number, uid)
 """
