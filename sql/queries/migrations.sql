@@ -22,6 +22,12 @@ CREATE TABLE IF NOT EXISTS verbworker.migration (
 -- A database that was never migrated has no table to ask.
 SELECT to_regclass('verbworker.migration') IS NOT NULL AS bootstrapped;
 
+-- name: stranger
+-- This login, if somebody else owns the schema: it may not migrate, and an error of Postgres names neither of them.
+SELECT current_user::text AS login
+FROM pg_class
+WHERE oid = to_regclass('verbworker.migration') AND NOT pg_has_role(relowner, 'USAGE');
+
 -- name: applied
 -- What this database has, to be compared with what is shipped.
 SELECT name, checksum, applied_at

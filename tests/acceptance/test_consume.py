@@ -4,8 +4,8 @@ import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from textwrap import dedent
 
@@ -217,46 +217,14 @@ async def test_a_role_without_rights_of_other_tenants_consumes_for_all(tmp_path:
     assert (await value(dsn, KEPT), await value(dsn, LETTERS)) == ("m-1,m-2", f"invalid of {TENANT}")
 
 
-@pytest.mark.req("ING-07", "X-27")
-async def test_while_the_database_is_away_nothing_is_acknowledged_and_the_process_goes_on(
-    tmp_path: Path, dsn: str
-) -> None:
-    async with proxied(dsn) as proxy:
-        running = await asyncio.create_subprocess_exec(
-            *(COMMAND, "consume", "--from", "stdin"),
-            cwd=tmp_path,
-            env=environment(proxy.dsn, **GIVEN),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        assert running.stdin is not None
-        assert running.stdout is not None
-        try:
-            running.stdin.write(lines(envelope(message_id="m-1")))
-            first = await asyncio.wait_for(running.stdout.readline(), 30)
-            proxy.go_away()
-            running.stdin.write(lines(envelope(message_id="m-2"), b"garbage"))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(running.stdout.readline(), 2)
-            still_runs = running.returncode is None
-            await proxy.come()
-            rest = [await asyncio.wait_for(running.stdout.readline(), 30) for _ in range(2)]
-            running.stdin.close()
-            code = await asyncio.wait_for(running.wait(), 30)
-        finally:
-            if running.returncode is None:
-                running.kill()
-
-    assert (first, still_runs, rest, code) == (b"1\n", True, [b"2\n", b"3\n"], 0)
-    assert (await value(dsn, KEPT), await value(dsn, LETTERS)) == ("m-1,m-2", f"invalid of {TENANT}")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_a_consumer_that_waits_for_input(tmp_path: Path, dsn: str, number: signal.Signals) -> None:
+@asynccontextmanager
+async def consuming_lines(
+    directory: Path, dsn: str
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]]:
+    """Run a consumer of lines; yield it with its input and its output."""
     running = await asyncio.create_subprocess_exec(
         *(COMMAND, "consume", "--from", "stdin"),
-        cwd=tmp_path,
+        cwd=directory,
         env=environment(dsn, **GIVEN),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -265,13 +233,40 @@ async def test_a_signal_ends_a_consumer_that_waits_for_input(tmp_path: Path, dsn
     assert running.stdin is not None
     assert running.stdout is not None
     try:
-        running.stdin.write(lines(envelope()))
-        await asyncio.wait_for(running.stdout.readline(), 30)
-        running.send_signal(number)
-        code = await asyncio.wait_for(running.wait(), 10)
+        yield running, running.stdin, running.stdout
     finally:
         if running.returncode is None:
             running.kill()
+
+
+@pytest.mark.req("ING-07", "X-27")
+async def test_while_the_database_is_away_nothing_is_acknowledged_and_the_process_goes_on(
+    tmp_path: Path, dsn: str
+) -> None:
+    async with proxied(dsn) as proxy, consuming_lines(tmp_path, proxy.dsn) as (running, given, printed):
+        given.write(lines(envelope(message_id="m-1")))
+        first = await asyncio.wait_for(printed.readline(), 30)
+        proxy.go_away()
+        given.write(lines(envelope(message_id="m-2"), b"garbage"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(printed.readline(), 2)
+        still_runs = running.returncode is None
+        await proxy.come()
+        rest = [await asyncio.wait_for(printed.readline(), 30) for _ in range(2)]
+        given.close()
+        code = await asyncio.wait_for(running.wait(), 30)
+
+    assert (first, still_runs, rest, code) == (b"1\n", True, [b"2\n", b"3\n"], 0)
+    assert (await value(dsn, KEPT), await value(dsn, LETTERS)) == ("m-1,m-2", f"invalid of {TENANT}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_a_consumer_that_waits_for_input(tmp_path: Path, dsn: str, number: signal.Signals) -> None:
+    async with consuming_lines(tmp_path, dsn) as (running, given, printed):
+        given.write(lines(envelope()))
+        await asyncio.wait_for(printed.readline(), 30)
+        running.send_signal(number)
+        code = await asyncio.wait_for(running.wait(), 10)
 
     assert code == 0
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.command import Said, verbworker
-from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace
-from tests.support.engine_cases import begin_case, take
+from tests.support.engine_cases import begin_case, nested, take
 from tests.support.frames import ENGINE
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.stores.database import Database
@@ -53,14 +52,6 @@ async def engine(database: Database) -> AsyncIterator[EmbeddedEngine]:
 @pytest.fixture
 def run(dsn: str, tmp_path: Path) -> Callable[..., Said]:
     return lambda *words: verbworker(*words, directory=tmp_path, dsn=dsn)
-
-
-def nested() -> Drawing:
-    drawing = Drawing().start().gateway("parallel", "outer", "inner", "meet", "join")
-    for name in ("a", "b", "c", "d", "after"):
-        drawing.task(name)
-    drawing.end().flow("begin", "outer", "a", "inner", "b", "meet", "join", "after", "end")
-    return drawing.flow("inner", "c", "meet").flow("outer", "d", "join")
 
 
 def rows(said: Said) -> dict[str, dict[str, Any]]:

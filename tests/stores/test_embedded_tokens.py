@@ -9,6 +9,7 @@ import pytest
 from tests.support.databases import execute, plain, value
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
+from tests.support.engine_cases import nested
 from tests.support.kernel import Game
 from tests.support.zeebe_engine import outcome
 from verbworker.engine.embedded.engine import EmbeddedEngine
@@ -27,15 +28,6 @@ def line(*names: str) -> Drawing:
     for name in names:
         drawing.task(name)
     return drawing
-
-
-def nested() -> Drawing:
-    """a, then a fork into b and c, beside d, and `after` when all have joined."""
-    drawing = Drawing().start().gateway("parallel", "outer", "inner", "meet", "join")
-    for name in ("a", "b", "c", "d", "after"):
-        drawing.task(name)
-    drawing.end().flow("begin", "outer", "a", "inner", "b", "meet", "join", "after", "end")
-    return drawing.flow("inner", "c", "meet").flow("outer", "d", "join")
 
 
 async def begin(engine: EmbeddedEngine, drawing: Drawing, **variables: object) -> int:

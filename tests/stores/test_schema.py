@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.databases import blocked, empty_database, execute, plain, value
+from tests.support.logins import ROLES, login
 from tests.support.postgres import ForeignPostgres, Postgres, run_apart
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
 from verbworker.stores import migrations, sql
@@ -80,6 +81,20 @@ async def test_asking_for_the_status_changes_nothing(empty: str) -> None:
 
     assert [(one.name, one.state, one.applied_at) for one in states] == [(name, "pending", None) for name in names()]
     assert await value(empty, "SELECT count(*) FROM pg_namespace WHERE nspname = 'verbworker'") == 0
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_who_does_not_own_the_tables_migrates_nothing_and_is_told_what_is_missing(
+    dsn: str, role: str, ship: Ship
+) -> None:
+    address = login(dsn, role)
+    upto_date = await migrations.migrate(address)
+    ship("0999_next", "CREATE TABLE verbworker.next (id int);")
+
+    with pytest.raises(StoreError, match=r"misses 1 migration\(s\), first 0999_next, and vw_test_\w+ does not own it"):
+        await migrations.migrate(address)
+    assert upto_date == []
+    assert await value(dsn, "SELECT to_regclass('verbworker.next')") is None
 
 
 async def test_a_database_that_misses_migrations_says_what_to_run(empty: str) -> None:

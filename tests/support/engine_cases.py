@@ -48,6 +48,15 @@ def with_listener() -> Drawing:
     return Drawing().start().task("work", listeners=heard).end().flow("begin", "work", "end")
 
 
+def nested() -> Drawing:
+    """A task a, then a fork into b and c, beside d, and `after` when all have joined."""
+    drawing = Drawing().start().gateway("parallel", "outer", "inner", "meet", "join")
+    for name in ("a", "b", "c", "d", "after"):
+        drawing.task(name)
+    drawing.end().flow("begin", "outer", "a", "inner", "b", "meet", "join", "after", "end")
+    return drawing.flow("inner", "c", "meet").flow("outer", "d", "join")
+
+
 def alone() -> Drawing:
     """A task that nothing catches errors of."""
     return Drawing().start().task("work").end().flow("begin", "work", "end")

@@ -24,9 +24,15 @@ class Migration:
 
 
 async def migrate(dsn: str) -> list[str]:
-    """Apply pending migrations and return their names. Any number of migrators may run concurrently."""
+    """Apply pending migrations and return their names. Any number of migrators may run concurrently.
+
+    A login that does not own the tables changes nothing: it raises `StoreError` if migrations are missing.
+    """
     async with connect(dsn) as connection:
         await _take_turn(connection)
+        if login := await connection.fetchval(sql.query("migrations", "stranger")):
+            _refuse_stranger(login, await _states(connection))
+            return []
         await connection.execute(sql.query("migrations", "bootstrap_schema"))
         await connection.execute(sql.query("migrations", "bootstrap_table"))
         _refuse_surprises(await _states(connection))
@@ -60,11 +66,8 @@ async def require(dsn: str) -> None:
     """Raise `SchemaMismatch` unless the database is exactly at this version's schema."""
     states = await status(dsn)
     _refuse_surprises(states)
-    pending = [migration.name for migration in states if migration.state == "pending"]
-    if pending:
-        raise SchemaMismatch(
-            f"the database misses {len(pending)} migration(s), first {pending[0]}; run: verbworker db migrate"
-        )
+    if missing := _missing(states):
+        raise SchemaMismatch(f"{missing}; run: verbworker db migrate")
 
 
 async def _states(connection: Connection) -> list[Migration]:
@@ -98,6 +101,18 @@ def _refuse_surprises(states: list[Migration]) -> None:
                 f"the database has migration {migration.name}, which this version does not know; "
                 "install the version of verbworker that wrote it, or a newer one"
             )
+
+
+def _missing(states: list[Migration]) -> str:
+    """Say how many migrations are pending, if any."""
+    pending = [migration.name for migration in states if migration.state == "pending"]
+    return f"the database misses {len(pending)} migration(s), first {pending[0]}" if pending else ""
+
+
+def _refuse_stranger(login: str, states: list[Migration]) -> None:
+    _refuse_surprises(states)
+    if missing := _missing(states):
+        raise StoreError(f"{missing}, and {login} does not own it; run verbworker db migrate as the owner of its tables")
 
 
 async def _apply_pending(connection: Connection) -> list[str]:
