@@ -112,7 +112,9 @@ def _missing(states: list[Migration]) -> str:
 def _refuse_stranger(login: str, states: list[Migration]) -> None:
     _refuse_surprises(states)
     if missing := _missing(states):
-        raise StoreError(f"{missing}, and {login} does not own it; run verbworker db migrate as the owner of its tables")
+        raise StoreError(
+            f"{missing}, and {login} does not own it; run verbworker db migrate as the owner of its tables"
+        )
 
 
 async def _apply_pending(connection: Connection) -> list[str]:
