@@ -63,8 +63,8 @@ FROM verbworker.inbox_message
 WHERE tenant_id = $1 AND message_id = $2;
 
 -- name: claim
--- What is due, claimed so that no other messenger delivers it at the same time. Of one name and key only the oldest:
--- the engine hands messages out in the order it got them, and so do we.
+-- What is due, claimed so that no other messenger delivers it at the same time. Of one name and key only the one that may
+-- be with the engine, or else the oldest: the engine hands messages out in the order it got them, and so do we.
 -- A name that this process does not know, and a deployed process waits for, is left to the workers of that process until
 -- its time is over: one database may serve several applications, and several versions of one.
 UPDATE verbworker.inbox_message AS message
@@ -74,12 +74,17 @@ WHERE (message.tenant_id, message.message_id) IN (
   FROM verbworker.inbox_message AS due
   -- The statement's own time, and not the clock's: only that bounds the index to what is due.
   WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= statement_timestamp()
-    AND (due.state = 'published' OR NOT EXISTS (
+    AND (due.state = 'published' OR due.instance_uid IS NOT NULL OR NOT EXISTS (
       SELECT 1
       FROM verbworker.inbox_message AS earlier
       WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
         AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
         AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+    ) AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.inbox_message AS aimed
+      WHERE aimed.tenant_id = due.tenant_id AND aimed.message_name = due.message_name
+        AND aimed.correlation_key = due.correlation_key AND aimed.state = 'received' AND aimed.instance_uid IS NOT NULL
     ))
     AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
       OR NOT EXISTS (
@@ -150,12 +155,17 @@ found AS MATERIALIZED (
     FROM verbworker.inbox_message AS due
     WHERE due.engine_id = $1 AND due.tenant_id = tenant.tenant_id AND due.state IN ('received', 'published')
       AND due.next_at <= statement_timestamp()
-      AND (due.state = 'published' OR NOT EXISTS (
+      AND (due.state = 'published' OR due.instance_uid IS NOT NULL OR NOT EXISTS (
         SELECT 1
         FROM verbworker.inbox_message AS earlier
         WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
           AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
           AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+      ) AND NOT EXISTS (
+        SELECT 1
+        FROM verbworker.inbox_message AS aimed
+        WHERE aimed.tenant_id = due.tenant_id AND aimed.message_name = due.message_name
+          AND aimed.correlation_key = due.correlation_key AND aimed.state = 'received' AND aimed.instance_uid IS NOT NULL
       ))
       AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
         OR NOT EXISTS (
@@ -189,12 +199,17 @@ rest AS MATERIALIZED (
       FROM found
       WHERE found.tenant_id = due.tenant_id AND found.message_id = due.message_id
     )
-    AND (due.state = 'published' OR NOT EXISTS (
+    AND (due.state = 'published' OR due.instance_uid IS NOT NULL OR NOT EXISTS (
       SELECT 1
       FROM verbworker.inbox_message AS earlier
       WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
         AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
         AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+    ) AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.inbox_message AS aimed
+      WHERE aimed.tenant_id = due.tenant_id AND aimed.message_name = due.message_name
+        AND aimed.correlation_key = due.correlation_key AND aimed.state = 'received' AND aimed.instance_uid IS NOT NULL
     ))
     AND (due.message_name = ANY ($5::text[]) OR due.state = 'published' OR due.expires_at <= statement_timestamp()
       OR NOT EXISTS (
@@ -253,11 +268,20 @@ FROM verbworker.workflow_instance
 WHERE instance_uid = $1;
 
 -- name: aim
--- Store the recipient before the message goes to the engine.
-UPDATE verbworker.inbox_message
+-- Store the recipient before the message goes to the engine. Of one name and key only one may be on its way, so that it is
+-- known which of them ended a wait; the index `inbox_message_aimed` decides between two at once. An older message may be
+-- seen after a newer one was sent: its transaction committed later.
+UPDATE verbworker.inbox_message AS message
 SET instance_uid = $5
-WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state = 'received'
-RETURNING message_id;
+WHERE message.tenant_id = $1 AND message.message_id = $2 AND message.owner = $3 AND message.generation = $4
+  AND message.state = 'received' AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.inbox_message AS aimed
+    WHERE aimed.tenant_id = $1 AND aimed.message_name = message.message_name
+      AND aimed.correlation_key = message.correlation_key AND aimed.state = 'received'
+      AND aimed.instance_uid IS NOT NULL AND aimed.message_id <> $2
+  )
+RETURNING message.message_id;
 
 -- name: sent
 -- The engine has it. From now its time runs; a little more than the engine's own, so that we never end it first.
@@ -289,12 +313,12 @@ WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND 
 RETURNING message_id;
 
 -- name: consume
--- A wait of an instance ended: it was the oldest message that was sent, or else the oldest that may have been. All are
--- locked, so that two waits take two.
+-- A wait of an instance ended: it was the message that was sent first, or else the one that may have been. All are locked,
+-- so that two waits take two.
 -- One that was given up after it was sent may have been read after all, when the news is late. A wait that ended before
 -- has its message.
 WITH waiting AS MATERIALIZED (
-  SELECT message.tenant_id, message.message_id, message.state, message.queued_at
+  SELECT message.tenant_id, message.message_id, message.state, message.queued_at, message.published_at
   FROM verbworker.inbox_message AS message
   WHERE message.instance_uid = $1 AND message.message_name = $2 AND message.correlation_key = $3
     AND (message.state IN ('received', 'published') OR message.state = 'dead' AND EXISTS (
@@ -317,13 +341,14 @@ SET state = 'consumed', consumed_at = clock_timestamp(), ended_element = $4, end
 FROM (
   SELECT waiting.tenant_id, waiting.message_id, waiting.state
   FROM waiting
-  ORDER BY waiting.state = 'dead', waiting.state <> 'published', waiting.queued_at, waiting.message_id
+  ORDER BY waiting.state = 'dead', waiting.state <> 'published', waiting.published_at, waiting.queued_at,
+    waiting.message_id
   LIMIT 1
-) AS oldest
-WHERE message.tenant_id = oldest.tenant_id AND message.message_id = oldest.message_id
+) AS first
+WHERE message.tenant_id = first.tenant_id AND message.message_id = first.message_id
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.payload,
   message.entry_id, message.correlation_id, message.causation_id, message.traceparent, message.generation,
-  message.received_at, message.is_opaque, oldest.state = 'dead' AS was_dead;
+  message.received_at, message.is_opaque, first.state = 'dead' AS was_dead;
 
 -- name: has_ended
 -- Whether a message ended this very wait before.

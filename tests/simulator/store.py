@@ -39,6 +39,7 @@ TABLES = (
     "parked_token",
     "gate_decision",
     "inbox_message",
+    "inbox_message_aimed",  # the places of a unique index; it holds no rows
     "dead_letter",
     "effect",
 )

@@ -107,6 +107,63 @@ async def test_of_one_key_only_the_oldest_is_due(setup: InboxSetup) -> None:
     assert sorted(one.message_id for one in await setup.claim()) == ["m-1", "m-3"]
 
 
+async def was_stored_first(setup: InboxSetup, message_id: str) -> None:
+    """Have a message older than those before it: its transaction began before theirs, and committed after them."""
+    await setup.database.execute(
+        "UPDATE verbworker.inbox_message SET queued_at = queued_at - interval '1 hour' WHERE message_id = $1",
+        message_id,
+    )
+
+
+async def test_a_message_that_may_be_with_the_engine_comes_before_an_older_one_seen_late(setup: InboxSetup) -> None:
+    case = await setup.case()
+    await setup.put()
+    (sent,) = await setup.claim()
+    await setup.inbox.aim(sent, case.instance_uid)
+    await setup.inbox.postpone(sent, by=MINUTE, reason="the answer was lost")
+    await setup.put(make_message(message_id="m-0"))
+    await was_stored_first(setup, "m-0")
+    meanwhile = await setup.claim()
+    await setup.hurry()
+    (again,) = await setup.claim()
+    await setup.inbox.record_send(again)
+
+    assert (meanwhile, again.message_id) == ([], "m-1")
+    assert [one.message_id for one in await setup.claim()] == ["m-0"]
+
+
+async def test_of_one_key_one_message_at_a_time_may_be_sent(setup: InboxSetup) -> None:
+    case = await setup.case()
+    for number in range(6):
+        await setup.put(make_message(message_id=f"m-{number}"))
+    claimed = [
+        found
+        for number in range(6)
+        if (found := await setup.inbox.seize(TENANT, f"m-{number}", claim_for=MINUTE)) is not None
+    ]
+    aimed = await asyncio.gather(*(setup.inbox.aim(one, case.instance_uid) for one in claimed))
+    first = claimed[aimed.index(True)]
+    again = await setup.inbox.aim(first, case.instance_uid)
+    await setup.inbox.record_send(first)
+    (second,) = (one for one in claimed if one is claimed[aimed.index(False)])
+
+    assert (len(claimed), sorted(aimed), again) == (6, [False] * 5 + [True], True)
+    assert await setup.inbox.aim(second, case.instance_uid)
+
+
+async def test_waits_end_by_messages_in_the_order_in_which_the_engine_got_them(setup: InboxSetup) -> None:
+    case = await setup.case()
+    for name in ("m-1", "m-0"):
+        await setup.put(make_message(message_id=name, payload={"name": name}))
+        (claimed,) = await setup.claim()
+        await setup.inbox.aim(claimed, case.instance_uid)
+        await setup.inbox.record_send(claimed)
+    await was_stored_first(setup, "m-0")
+    read = [await setup.consume(case) for _ in range(2)]
+
+    assert [one and one.message_id for one in read] == ["m-1", "m-0"]
+
+
 async def test_another_engines_messages_are_left_alone(setup: InboxSetup) -> None:
     await setup.put()
     await setup.database.execute("UPDATE verbworker.inbox_message SET engine_id = 'elsewhere'")

@@ -66,7 +66,12 @@ def _install() -> str:
 def _apt(*words: str) -> subprocess.CompletedProcess[str]:
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     return subprocess.run(
-        ["apt-get", *words], env=quiet, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S, check=False
+        ["apt-get", "-o", f"DPkg::Lock::Timeout={_INSTALL_TIMEOUT_S // 2}", *words],
+        env=quiet,
+        capture_output=True,
+        text=True,
+        timeout=_INSTALL_TIMEOUT_S,
+        check=False,
     )
 
 

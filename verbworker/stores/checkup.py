@@ -76,6 +76,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
         "prune_frames(interval, bigint)",
         "displace_frame(text, bigint, bigint)",
         "find_addressees(text, text, text[], text[])",
+        "has_case(uuid)",
         "count_retired(text, timestamptz, bigint)",
         "drop_retired(text, timestamptz, bigint)",
         "drop_payloads(timestamptz, bigint)",

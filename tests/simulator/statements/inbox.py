@@ -1,6 +1,6 @@
 """Messages from outside, and what became of those that could not be delivered."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -57,13 +57,27 @@ async def read(s: Session, tenant_id: str, message_id: str) -> list[Values]:
     return [] if row is None else [{name: row[name] for name in ("body_hash", "state", "received_at")}]
 
 
+_QUEUE = ("tenant_id", "message_name", "correlation_key")
+
+
 def _is_first(s: Session, due: Values) -> bool:
-    for other in s.rows("inbox_message"):
-        same = all(other[name] == due[name] for name in ("tenant_id", "message_name", "correlation_key"))
-        order = (other["queued_at"], other["message_id"]) < (due["queued_at"], due["message_id"])
-        if same and other["state"] == "received" and order:
-            return False
-    return True
+    def is_later(other: Values) -> bool:
+        return (other["queued_at"], other["message_id"]) > (due["queued_at"], due["message_id"])
+
+    return due["instance_uid"] is not None or all(
+        other["instance_uid"] is None and is_later(other) for other in _beside(s, due)
+    )
+
+
+def _beside(s: Session, row: Values) -> list[Values]:
+    """The other messages of a queue that are not sent yet, as far as we know."""
+    return [
+        other
+        for other in s.rows("inbox_message")
+        if all(other[name] == row[name] for name in _QUEUE)
+        and other["state"] == "received"
+        and other["message_id"] != row["message_id"]
+    ]
 
 
 def _messages(s: Session, engine_id: str) -> tuple[list[Values], list[Values]]:
@@ -160,6 +174,11 @@ async def is_named(s: Session, uid: UUID, workflow_id: str) -> list[Values]:
 @statement("inbox", "aim")
 async def aim(s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, uid: UUID) -> list[Values]:
     row = await _fenced(s, tenant_id, message_id, owner, generation, "received")
+    if row is not None:
+        # The place in the unique index; who comes second there waits for the first.
+        await s.lock("inbox_message_aimed", tuple(row[name] for name in _QUEUE))
+        if any(other["instance_uid"] is not None for other in _beside(s, row)):
+            return []
     return await _change(s, row, instance_uid=uid)
 
 
@@ -221,7 +240,10 @@ async def consume(
         if standing is not None and (standing["state"] in ("received", "published") or _has_letter(s, standing)):
             waiting.append(standing)
     waiting.sort(
-        key=lambda row: (row["state"] == "dead", row["state"] != "published", row["queued_at"], row["message_id"])
+        key=lambda row: (
+            *(row["state"] == "dead", row["state"] != "published"),
+            *(row["published_at"] or datetime.max.replace(tzinfo=UTC), row["queued_at"], row["message_id"]),
+        )
     )
     for row in waiting[:1]:
         s.put(

@@ -9,7 +9,7 @@ from uuid import UUID
 from verbworker.contract.message import Candidate, Message
 from verbworker.contract.quota import NO_QUOTAS, Quotas
 from verbworker.contract.verb import ReceivedMessage
-from verbworker.errors import RequestConflict
+from verbworker.errors import RequestConflict, StoreError
 from verbworker.job.trace_context import ambient_traceparent
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
@@ -148,8 +148,16 @@ class Inbox:
         return row is not None and bool(row["is_named"])
 
     async def aim(self, claimed: ClaimedMessage, instance_uid: UUID) -> bool:
-        """Record the instance a message is for, before the engine receives it; False when the claim is lost."""
-        return await self._run_fenced_query("aim", claimed, instance_uid)
+        """Record the instance a message is for, before the engine receives it.
+
+        Returns False when the claim is lost, or another message of its name and key is on its way.
+        """
+        try:
+            return await self._run_fenced_query("aim", claimed, instance_uid)
+        except StoreError as error:
+            if error.is_duplicate:  # that one was a little quicker
+                return False
+            raise
 
     async def record_send(self, claimed: ClaimedMessage, *, slack: timedelta = SLACK) -> bool:
         """Record that the engine has it; False when a case has already read it."""
