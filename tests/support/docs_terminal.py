@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +29,7 @@ TIMEOUT = 120.0
 KEY = "vwk_readme_0123456789abcdefghijklmnopqrstuvwxyz"
 SERVICES = ("worker", "dev", "console", "ingress")
 # Commands of the reader's own that go on until they are ended, and the port where each is up.
-OWN_SERVICES = {"python assessor.py": 8099, "python -m uvicorn service:app --port 8010": 8010}
+OWN_SERVICES = {"python assessor.py": "8099", "python -m uvicorn service:app --port 8010": "8010"}
 # The answer that the text expects of these is no.
 # All pages share one database: doctor finds what another page deployed and this application does not serve.
 SAYS_NO = ("verbworker migrate report", "verbworker doctor --app")
@@ -57,8 +58,10 @@ class Terminal:
         self._running: dict[str, Child] = {}
         self._logs: dict[str, Path] = {}
         self._sourced: set[str] = set()
-        http, console, ingress = free_ports(3)
+        http, console, ingress, *own = free_ports(3 + len(OWN_SERVICES))
         self._ports = {"worker": http, "console": console, "ingress": ingress}
+        # The ports of the text may be taken on this machine.
+        self._own_ports = {port: str(free) for port, free in zip(OWN_SERVICES.values(), own, strict=True)}
         self._variables = {
             **environment(),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), *_postgres_tools(), os.environ["PATH"]]),
@@ -97,7 +100,7 @@ class Terminal:
             case ["verbworker", "api", "serve", *_]:
                 self._start("ingress", line)
             case _ if line in OWN_SERVICES:
-                self._start(line, line)
+                self._start(line, self._on_free_ports(line))
             case _:
                 return self._run(self._filled(line, words))
         return ""
@@ -108,7 +111,7 @@ class Terminal:
             return
         log = self.place / "dev.log"
         before = len(log.read_text()) if "dev" in self._running and log.exists() else None
-        written = [block.write(self.place) for block in blocks]
+        written = [replace(block, text=self._on_free_ports(block.text)).write(self.place) for block in blocks]
         if before is None or not any(file.is_relative_to(self.place / name) for name in WATCHED for file in written):
             return
         deadline = time.monotonic() + TIMEOUT
@@ -172,7 +175,7 @@ class Terminal:
     def _is_up(self, command: str) -> bool:
         if command in OWN_SERVICES:
             with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", OWN_SERVICES[command])) == 0
+                return probe.connect_ex(("127.0.0.1", int(self._own_ports[OWN_SERVICES[command]]))) == 0
         if command == "dev":
             return (self.place / ".verbworker" / "env").exists()
         try:
@@ -199,6 +202,7 @@ class Terminal:
 
     def _filled(self, line: str, words: list[str]) -> str:
         """The line with a real entry, letter or job where the text has a word in capitals or a job's key."""
+        line = self._on_free_ports(line)
         if re.search(r"\bENTRY\b", line):
             line = line.replace("ENTRY", self._entry_for(words))
         if "CASE" in words:
@@ -208,6 +212,9 @@ class Terminal:
         if words[:2] == ["verbworker", "frames"] and (key := re.search(r"\b\d{16,19}\b|\bJOB\b", line)):
             line = line.replace(key[0], str(self._held_job()))
         return line
+
+    def _on_free_ports(self, text: str) -> str:
+        return re.sub(rf"\b({'|'.join(self._own_ports)})\b", lambda found: self._own_ports[found[1]], text)
 
     def _entry_for(self, words: list[str]) -> str:
         match words[1:3]:
