@@ -49,6 +49,24 @@ async def test_a_worker_waits_for_its_database_and_then_works(shop: Shop, dsn: s
     assert "Postgres answers again" in worker.log.read_text()
 
 
+# Which of a worker's connections fails: of the look at the schema, of either pool, or of the engine.
+@pytest.mark.parametrize("connections", range(5))
+async def test_a_database_that_goes_away_during_the_start_is_waited_for_again(
+    shop: Shop, dsn: str, connections: int
+) -> None:
+    async with proxied(dsn) as proxy:
+        proxy.admit(connections)
+        with worker_process(shop, proxy.dsn, "", **EMBEDDED) as worker:
+            await asyncio.to_thread(worker.until, "/ready", 503)
+            await asyncio.sleep(1)
+            await proxy.come()
+            await asyncio.to_thread(worker.until, "/ready", 200)
+            code = await asyncio.to_thread(worker.end)
+
+    assert code == 0
+    assert "check VERBWORKER_DSN" not in worker.log.read_text()
+
+
 async def test_a_worker_that_waits_ends_when_it_is_told_to(shop: Shop) -> None:
     lost = f"postgresql://kyc:secret@{LOOPBACK}:{free_ports(1)[0]}/cases"
     with worker_process(shop, lost, "", **EMBEDDED) as worker:

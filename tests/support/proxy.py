@@ -48,7 +48,12 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._port = 0
         self._open: set[asyncio.StreamWriter] = set()
+        self._most: int | None = None
         self.cuts = 0
+
+    def admit(self, connections: int) -> None:
+        """Go away when one more connection is made than these."""
+        self._most = connections
 
     def cut(self, words: str, when: When, *, port: int | None = None) -> Cut:
         """Break the connection over which these words come next, as a peer does that is gone: with a reset."""
@@ -74,6 +79,13 @@ class Proxy:
             reset(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._most is not None:
+            self._most -= 1
+            if self._most < 0:
+                self._most = None
+                reset(writer)
+                self.go_away()
+                return
         server_reader, server_writer = await asyncio.open_connection(*self._target)
         self._open.add(writer)
         try:

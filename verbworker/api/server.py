@@ -1,7 +1,9 @@
 """The server of messages and cases: builds the application, listens, and shuts down without losing an answer."""
 
 import asyncio
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +13,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.guard import Guard, KnownSenders
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.settings import IngressSettings
-from verbworker.app.selfcheck import await_database
+from verbworker.app.selfcheck import opened_with_database
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
 from verbworker.background.body_reader import BodyReader
@@ -27,6 +29,7 @@ from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.rate import GuessBrake, Rates
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.http.waiting_server import open_probes, open_waiting_server
+from verbworker.job.trace import Tracer
 from verbworker.job.trace_context import carry_trace
 from verbworker.stores import durability
 from verbworker.stores.database import Database
@@ -57,16 +60,16 @@ async def serve(
         *(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key), proxies=ingress.proxies
     )
     probe_port = ingress.probe_port
-    meanwhile = open_waiting_server(ingress.host, ingress.port, options, advice=advice, probe_port=probe_port)
-    if not await await_database(settings.database(), stop, meanwhile):
-        return
-    async with AsyncExitStack() as stack:
+    waiting = partial(open_waiting_server, ingress.host, ingress.port, options, advice=advice, probe_port=probe_port)
+    opening = partial(_opened, settings, engine)
+    async with (
+        opened_with_database(settings.database(), stop, opening, waiting=waiting) as opened,
+        AsyncExitStack() as stack,
+    ):
+        if opened is None:
+            return
+        database, tracer = opened
         listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
-        # Requests serve the tenant of their sender; what runs beside them, the server's own.
-        pool = Database(settings.database(), size=settings.control_connections, tenant=settings.tenant)
-        database = await stack.enter_async_context(pool)
-        await durability.require_writable(database)
-        await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4(), quotas=settings.quotas())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
@@ -75,7 +78,6 @@ async def serve(
         taking = Ingress(
             *(inbox, letters), ttl=ingress.message_ttl, limit=ingress.body_limit, delivery=delivery, reader=reader
         )
-        tracer = await stack.enter_async_context(open_tracer(settings, database))
         resources = Resources(settings, database, stack, registry, ingress=taking, tracer=tracer)
         client = Client(settings, by="api", resources=resources)
         immediate = ImmediateDelivery(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant)
@@ -95,6 +97,19 @@ async def serve(
             await stop.wait()
             stopping.set()
             streams.stop()
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, engine: Engine) -> AsyncIterator[tuple[Database, Tracer]]:
+    """Open what needs Postgres; the engine comes last, so that it is opened once however often this begins anew."""
+    # Requests serve the tenant of their sender; what runs beside them, the server's own.
+    size = settings.control_connections
+    async with (
+        durability.open_writable(settings.database(), size=size, tenant=settings.tenant) as database,
+        open_tracer(settings, database) as tracer,
+        engine,
+    ):
+        yield database, tracer
 
 
 def describe() -> dict[str, Any]:

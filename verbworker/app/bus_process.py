@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from verbworker.app.selfcheck import await_database
+from verbworker.app.selfcheck import opened_with_database
 from verbworker.app.settings import Settings
 from verbworker.contract.consumer import Consumer
 from verbworker.stores import durability
@@ -35,12 +35,15 @@ async def consume(
     is_strict: bool = False,
 ) -> None:
     """Run a consumer, or the shipped one of that name, until `stop` is set or it returns."""
-    if not await await_database(settings.database(), stop, nullcontext()):
-        return
-    async with AsyncExitStack() as stack:
-        open_pool = partial(Database, settings.database())
-        database = await stack.enter_async_context(open_pool(size=2, tenant=only_tenant or settings.tenant))
-        await durability.require_writable(database)
+    address = settings.database()
+    open_pool = partial(Database, address)
+    opening = partial(durability.open_writable, address, size=2, tenant=only_tenant or settings.tenant)
+    async with (
+        opened_with_database(address, stop, opening, waiting=nullcontext) as database,
+        AsyncExitStack() as stack,
+    ):
+        if database is None:
+            return
         if consumer is None and name == QUEUE:
             # Its connection is in the transaction that takes an envelope for as long as that is under way.
             queue = await stack.enter_async_context(open_pool(size=1, tenant=only_tenant or EVERY_TENANT))

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from typing import Final, TypeVar
 
 from verbworker.app.settings import Settings
 from verbworker.background.service_health import ServiceHealth
@@ -15,6 +17,9 @@ from verbworker.retrying import SERVER_START
 from verbworker.stores import migrations
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_REOPEN_AFTER_S: Final = 1.0  # where Postgres answers a question and then closes what is opened, as while it restarts
 
 NOBODY = "verbworker.self-check"
 """A job type that no model has: activating it shows whether we have permission to activate jobs."""
@@ -50,14 +55,43 @@ async def await_database(dsn: str, stop: asyncio.Event, meanwhile: AbstractAsync
         if not stop.is_set():
             await migrations.require(dsn)
 
-    async def pause(seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await stop.wait()
-
     async with meanwhile:
-        await SERVER_START.run(look, failed=health.note_outage, sleep=pause)
+        await SERVER_START.run(look, failed=health.note_outage, sleep=lambda seconds: _pause(seconds, stop))
     return not stop.is_set()
+
+
+@asynccontextmanager
+async def opened_with_database(
+    dsn: str,
+    stop: asyncio.Event,
+    opening: Callable[[], AbstractAsyncContextManager[T]],
+    *,
+    waiting: Callable[[], AbstractAsyncContextManager[object]],
+) -> AsyncIterator[T | None]:
+    """Open what needs Postgres as soon as it answers, inside `waiting` until then; yield None if `stop` is set first.
+
+    A Postgres that goes away while it is opened is waited for again.
+    """
+    async with AsyncExitStack() as stack:
+        opened: T | None = None
+        while opened is None and await await_database(dsn, stop, waiting()):
+            try:
+                opened = await stack.enter_async_context(opening())
+            except (StoreUnavailable, EngineUnavailable) as error:
+                # The embedded engine says in its own words what it heard of Postgres.
+                cause = error if isinstance(error, StoreUnavailable) else error.__cause__ or error
+                if not SERVER_START.is_worth(cause):
+                    raise
+                _log.warning("Postgres went away during the start, which begins anew", extra={"reason": str(error)})
+                async with waiting():
+                    await _pause(_REOPEN_AFTER_S, stop)
+        yield opened
+
+
+async def _pause(seconds: float, stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
 
 
 async def greet(engine: Engine, settings: Settings) -> None:

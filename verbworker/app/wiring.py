@@ -222,11 +222,20 @@ def _check_settings(settings: Settings, registry: Registry) -> KeyRing | None:
     return selfcheck.required_ring(registry, settings)
 
 
-async def await_database(settings: Settings, registry: Registry, stop: asyncio.Event) -> bool:
-    """Wait for a Postgres that is not there yet, alive and not ready; return False if `stop` is set first."""
+@asynccontextmanager
+async def open_app_patiently(
+    settings: Settings, registry: Registry, stop: asyncio.Event, *, abandon: Abandon | None = None
+) -> AsyncIterator[App | None]:
+    """Open a worker once Postgres is there, alive and not ready until then; yield None if `stop` is set first."""
     _check_settings(settings, registry)
     settings.cluster()
-    return await selfcheck.await_database(settings.database(), stop, _open_health(settings, WaitingProbes()))
+    async with selfcheck.opened_with_database(
+        settings.database(),
+        stop,
+        lambda: open_app(settings, registry, abandon=abandon),
+        waiting=lambda: _open_health(settings, WaitingProbes()),
+    ) as app:
+        yield app
 
 
 @asynccontextmanager

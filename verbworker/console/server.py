@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
+from functools import partial
 
-from verbworker.app.selfcheck import await_database
+from verbworker.app.selfcheck import opened_with_database
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import running
 from verbworker.client.client import Client
@@ -61,39 +62,43 @@ async def serve(
     most = console.streams + _BESIDE_STREAMS
     options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key, proxies=console.proxies)
     probe_port = console.probe_port
-    meanwhile = open_waiting_server(console.host, console.port, options, advice=advice, probe_port=probe_port)
-    if not await await_database(settings.database(), stop, meanwhile):
-        return
-    with closing(bind(console.host, console.port, advice=advice)) as listener:
+    # Cancel slow statements: a page can be reloaded, but the pool is shared.
+    limits = {"statement_timeout": _LONGEST_STATEMENT}
+    pool = partial(
+        Database, settings.database(), size=_CONNECTIONS, settings=limits, name="console", tenant=settings.tenant
+    )
+    waiting = partial(open_waiting_server, console.host, console.port, options, advice=advice, probe_port=probe_port)
+    async with (
+        opened_with_database(settings.database(), stop, pool, waiting=waiting) as database,
+        AsyncExitStack() as stack,
+    ):
+        if database is None:
+            return
+        listener = stack.enter_context(closing(bind(console.host, console.port, advice=advice)))
         port = listener.getsockname()[1]
         addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
         # Cookies ignore ports: two consoles on one machine must not use each other's.
         cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-        # Cancel slow statements: a page can be reloaded, but the pool is shared.
-        limits = {"statement_timeout": _LONGEST_STATEMENT}
-        async with Database(
-            settings.database(), size=_CONNECTIONS, settings=limits, name="console", tenant=settings.tenant
-        ) as database:
-            signer = Signer(key)
-            rows = ConsoleSessions(database, absolute=console.session, idle=console.session_idle)
-            sessions = SessionStore(signer, rows, live)
-            updates = LiveUpdates(database, most=console.streams, living=sessions.filter_valid)
-            tools = _tools(settings, console, catalogue, updates, database, is_open=is_open)
-            auth = Authentication(tools, signer, sessions, addresses, is_open, cookie)
-            client = None
-            if logins.oidc is not None:
-                client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
-            brake = GuessBrake(console.proxies)
-            key_roles = KeyRoles(live, People(database))
-            app = application(auth, Login(auth, live, client, brake, key_roles), Api(auth, live, brake))
-            opened(addresses.home)
-            async with (
-                open_probes(console.host, probe_port, probe_routes(database.ping)),
-                running([*tools.updates.services, key_roles.service], stop),
-                open_server(carry_trace(app), listener, options),
-            ):
-                await stop.wait()
-                tools.updates.end()
+        signer = Signer(key)
+        rows = ConsoleSessions(database, absolute=console.session, idle=console.session_idle)
+        sessions = SessionStore(signer, rows, live)
+        updates = LiveUpdates(database, most=console.streams, living=sessions.filter_valid)
+        tools = _tools(settings, console, catalogue, updates, database, is_open=is_open)
+        auth = Authentication(tools, signer, sessions, addresses, is_open, cookie)
+        client = None
+        if logins.oidc is not None:
+            client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
+        brake = GuessBrake(console.proxies)
+        key_roles = KeyRoles(live, People(database))
+        app = application(auth, Login(auth, live, client, brake, key_roles), Api(auth, live, brake))
+        opened(addresses.home)
+        async with (
+            open_probes(console.host, probe_port, probe_routes(database.ping)),
+            running([*tools.updates.services, key_roles.service], stop),
+            open_server(carry_trace(app), listener, options),
+        ):
+            await stop.wait()
+            tools.updates.end()
 
 
 def _tools(

@@ -62,6 +62,11 @@ def is_wrong(error: BaseException) -> bool:
     return not isinstance(error, OSError) and state[:2] not in ("08", "55", "57")
 
 
+def is_cut(error: BaseException) -> bool:
+    """Return whether something that listens closed a connection while it was made: the address is right."""
+    return isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
+
+
 def advice_for(error: BaseException) -> str | None:
     """Return what to do about an error of Postgres; None without advice."""
     return _ADVICE.get(getattr(error, "sqlstate", None) or "")

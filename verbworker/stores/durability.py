@@ -1,5 +1,8 @@
 """Checks whether the server takes writes, and whether its commits survive a crash."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from verbworker.errors import CannotRun
 from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
@@ -15,6 +18,14 @@ async def refused_writes(database: Database) -> str | None:
 async def require_writable(database: Database) -> None:
     """Raise `CannotRun` unless the database takes writes."""
     _refuse_unwritable(await _promises(database))
+
+
+@asynccontextmanager
+async def open_writable(dsn: str, *, size: int, tenant: str) -> AsyncIterator[Database]:
+    """Open a pool on a database that takes writes; raise `CannotRun` if it does not."""
+    async with Database(dsn, size=size, tenant=tenant) as database:
+        await require_writable(database)
+        yield database
 
 
 async def require_durable(database: Database) -> None:

@@ -1,7 +1,7 @@
 """What an error of Postgres says, in one line, and without the row or the password that it may quote."""
 
 from verbworker.errors import StoreUnavailable
-from verbworker.stores.dsn import advice_for, hide_password, is_wrong
+from verbworker.stores.dsn import advice_for, hide_password, is_cut, is_wrong
 
 _LONGEST_REASON = 2_000  # characters of an error of Postgres
 
@@ -26,6 +26,6 @@ def unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
         return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}", is_wrong=True)
-    advice = "" if advice_for(error) else "; check VERBWORKER_DSN"
+    advice = "" if advice_for(error) else f"; {'see that the server runs' if is_cut(error) else 'check VERBWORKER_DSN'}"
     sentence = f"the database at {address} cannot be reached: {reason_of(error)}{advice}"
     return StoreUnavailable(sentence, is_wrong=is_wrong(error))

@@ -116,11 +116,11 @@ def _go_on(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[None]") -> None:
 
 
 async def _work(settings: "Settings", registry: "Registry", stop: asyncio.Event) -> None:
-    from verbworker.app.wiring import await_database, keep_for_good, open_app
+    from verbworker.app.wiring import keep_for_good, open_app_patiently
 
     try:
-        if await await_database(settings, registry, stop):
-            async with open_app(settings, registry, abandon=_abandon) as app:
+        async with open_app_patiently(settings, registry, stop, abandon=_abandon) as app:
+            if app is not None:
                 keep_for_good()
                 await app.run(stop)
     except VerbworkerError:
