@@ -13,7 +13,7 @@ from verbworker.api.event_stream import EventStreams
 from verbworker.api.guard import Guard, KnownSenders
 from verbworker.api.message_routes import MessageRoutes
 from verbworker.api.settings import IngressSettings
-from verbworker.app.selfcheck import opened_with_database
+from verbworker.app.selfcheck import open_with_database
 from verbworker.app.settings import Settings
 from verbworker.app.tracing.choice import open_tracer
 from verbworker.background.body_reader import BodyReader
@@ -61,9 +61,9 @@ async def serve(
     )
     probe_port = ingress.probe_port
     waiting = partial(open_waiting_server, ingress.host, ingress.port, options, advice=advice, probe_port=probe_port)
-    opening = partial(_opened, settings, engine)
+    opening = partial(_open_stores, settings, engine)
     async with (
-        opened_with_database(settings.database(), stop, opening, waiting=waiting) as opened,
+        open_with_database(settings.database(), stop, opening, waiting=waiting) as opened,
         AsyncExitStack() as stack,
     ):
         if opened is None:
@@ -100,7 +100,7 @@ async def serve(
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, engine: Engine) -> AsyncIterator[tuple[Database, Tracer]]:
+async def _open_stores(settings: Settings, engine: Engine) -> AsyncIterator[tuple[Database, Tracer]]:
     """Open what needs Postgres; the engine comes last, so that it is opened once however often this begins anew."""
     # Requests serve the tenant of their sender; what runs beside them, the server's own.
     size = settings.control_connections

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from verbworker.app.selfcheck import opened_with_database
+from verbworker.app.selfcheck import open_with_database
 from verbworker.app.settings import Settings
 from verbworker.contract.consumer import Consumer
 from verbworker.stores import durability
@@ -39,7 +39,7 @@ async def consume(
     open_pool = partial(Database, address)
     opening = partial(durability.open_writable, address, size=2, tenant=only_tenant or settings.tenant)
     async with (
-        opened_with_database(address, stop, opening, waiting=nullcontext) as database,
+        open_with_database(address, stop, opening, waiting=nullcontext) as database,
         AsyncExitStack() as stack,
     ):
         if database is None:

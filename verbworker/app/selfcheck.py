@@ -61,7 +61,7 @@ async def await_database(dsn: str, stop: asyncio.Event, meanwhile: AbstractAsync
 
 
 @asynccontextmanager
-async def opened_with_database(
+async def open_with_database(
     dsn: str,
     stop: asyncio.Event,
     opening: Callable[[], AbstractAsyncContextManager[T]],

@@ -229,7 +229,7 @@ async def open_app_patiently(
     """Open a worker once Postgres is there, alive and not ready until then; yield None if `stop` is set first."""
     _check_settings(settings, registry)
     settings.cluster()
-    async with selfcheck.opened_with_database(
+    async with selfcheck.open_with_database(
         settings.database(),
         stop,
         lambda: open_app(settings, registry, abandon=abandon),

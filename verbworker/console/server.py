@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from functools import partial
 
-from verbworker.app.selfcheck import opened_with_database
+from verbworker.app.selfcheck import open_with_database
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import running
 from verbworker.client.client import Client
@@ -69,7 +69,7 @@ async def serve(
     )
     waiting = partial(open_waiting_server, console.host, console.port, options, advice=advice, probe_port=probe_port)
     async with (
-        opened_with_database(settings.database(), stop, pool, waiting=waiting) as database,
+        open_with_database(settings.database(), stop, pool, waiting=waiting) as database,
         AsyncExitStack() as stack,
     ):
         if database is None:
