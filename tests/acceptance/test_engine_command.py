@@ -24,6 +24,7 @@ MORTAL = """
 import asyncio, sys
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask
+from verbworker.job.outcome import NO_RESULT
 from verbworker.stores.database import Database
 
 async def work():
