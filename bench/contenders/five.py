@@ -47,16 +47,16 @@ def watch(engine: Any, course: Course) -> None:
     """Count completions that are durable, whichever way they went."""
     complete = engine.complete
 
-    async def completed(job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
-        await complete(job_key, variables, lease_token=lease_token)
+    async def completed(job_key: int, result: Any, *, lease_token: str | None = None) -> None:
+        await complete(job_key, result, lease_token=lease_token)
         course.stepped()
 
     engine.complete = completed
     if (prepare := getattr(engine, "prepare_completion", None)) is None:
         return
 
-    async def prepared(job_key: int, variables: Any) -> Any:
-        completion = await prepare(job_key, variables)
+    async def prepared(job_key: int, result: Any) -> Any:
+        completion = await prepare(job_key, result)
         return Counted(completion, course)
 
     engine.prepare_completion = prepared

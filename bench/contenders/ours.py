@@ -16,6 +16,7 @@ from verbworker.engine.protocol import Ask
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 
 class Case(BaseModel):
@@ -43,8 +44,8 @@ class Metered(ZeebeEngine):
             self._meter.took(job.key)
             yield job
 
-    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
-        await super().complete(job_key, variables, lease_token=lease_token)
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, result, lease_token=lease_token)
         if self._meter.acked(job_key):
             self._done.set()
 

@@ -15,6 +15,7 @@ from tests.support.embedded import EmbeddedPlace
 from tests.support.engine_cases import begin_case, nested, take
 from tests.support.frames import ENGINE
 from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.job.outcome import NO_RESULT
 from verbworker.stores.database import Database
 
 # A process that takes jobs as a worker does, reports one of them, and is killed while it has the others.
@@ -22,6 +23,7 @@ MORTAL = """
 import asyncio, sys
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask
+from verbworker.job.outcome import NO_RESULT
 from verbworker.stores.database import Database
 
 async def work():
@@ -29,7 +31,7 @@ async def work():
         jobs = {}
         for kind in "bcd":
             (jobs[kind],) = await engine.activate(Ask(kind, "mortal", 60_000, ()), 1, 20_000)
-        await engine.complete(jobs["b"].key, {})
+        await engine.complete(jobs["b"].key, NO_RESULT)
         print("working", flush=True)
         await asyncio.sleep(600)
 
@@ -68,7 +70,7 @@ async def test_the_tokens_of_a_nested_fork_are_shown_also_after_their_worker_was
     database: Database, engine: EmbeddedEngine, dsn: str, run: Callable[..., Said]
 ) -> None:
     stored, _ = await begin_case(database, engine, nested())
-    await engine.complete((await take(engine, "a")).key, {})
+    await engine.complete((await take(engine, "a")).key, NO_RESULT)
     entry = str(stored.entry_id)
     forked = rows(run("engine", "tokens", entry, "--json"))
     people = run("engine", "tokens", entry[:8])
@@ -85,7 +87,7 @@ async def test_the_tokens_of_a_nested_fork_are_shown_also_after_their_worker_was
     await EmbeddedPlace(dsn).moved(61)
     recovered = rows(run("engine", "tokens", entry, "--json"))
     for kind in ("c", "d"):
-        await engine.complete((await take(engine, kind)).key, {})
+        await engine.complete((await take(engine, kind)).key, NO_RESULT)
     joined = rows(run("engine", "tokens", entry, "--json"))
     history = json.loads(run("engine", "tokens", entry, "--history", "--json").out)
 

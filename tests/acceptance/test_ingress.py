@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.test_messages import rest_of
+from tests.conformance.test_messages import engine_at, rest_of
 from tests.support.command import verbworker
 from tests.support.databases import value
+from tests.support.embedded import EmbeddedPlace
 from tests.support.engines import Gateway
 from tests.support.ingress_process import (
     API_KEY,
@@ -33,9 +34,9 @@ from tests.support.start import begin
 from tests.support.zeebe_models import message_wait
 from verbworker.api.webhook import secret_of
 from verbworker.engine.protocol import Resource
-from verbworker.engine.zeebe.connection import GatewayAddress
-from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.stores.database import Database
+
+ON = ("embedded", "zeebe")
 
 KEPT = "SELECT count(*) FROM verbworker.inbox_message"
 LETTERS = "SELECT string_agg(code, ',') FROM verbworker.dead_letter"
@@ -280,26 +281,24 @@ async def test_a_port_that_is_taken_is_said_in_one_sentence(opened: IngressProce
     assert (said.code, "cannot listen on 127.0.0.1 port" in said.err.splitlines()[-1]) == (2, True)
 
 
-@pytest.mark.zeebe
-@pytest.mark.req("MSG-05", "X-11")
+@pytest.mark.req("EMC-09", "EMC-10", "EMC-13", "EMC-23", "MSG-05", "X-11")
 async def test_who_hands_a_message_over_hears_whether_a_case_was_waiting(
-    tmp_path: Path, dsn: str, broker: Gateway, unique: Callable[[str], str]
+    tmp_path: Path, dsn: str, gateway: Gateway, unique: Callable[[str], str]
 ) -> None:
     message, process = unique("docs"), unique("waits")
     write_app(tmp_path, message=message, process=process)
     (workflow,) = make_registry(message=message, process=process).workflows.values()
-    async with (
-        ZeebeEngine(GatewayAddress(broker.address), engine_id=ENGINE_ID) as engine,
-        Database(dsn, size=2) as database,
-    ):
+    async with engine_at(gateway, ENGINE_ID) as engine, Database(dsn, size=2) as database:
         model = message_wait(process, message, unique("kyc.check")).replace(b"=corr_key", b"=corr_docs")
         await engine.deploy([Resource(f"{process}.bpmn", model)])
         await begin(database, engine, workflow, {}, correlation={"corr_docs": KEY})
         await database.execute("UPDATE verbworker.workflow_instance SET tenant_id = $1", TENANT)
     body = {"messageName": message, "correlationKey": KEY, "variables": {"amount": 150.0}}
+    settings = {"VERBWORKER_ENGINE": "embedded"}
+    if not isinstance(gateway, EmbeddedPlace):
+        settings = {"ZEEBE_ADDRESS": gateway.address, "ZEEBE_REST_ADDRESS": rest_of(gateway)}
 
     def meet() -> tuple[int, ...]:
-        settings = {"ZEEBE_ADDRESS": broker.address, "ZEEBE_REST_ADDRESS": rest_of(broker)}
         with ingress_process(tmp_path, dsn, **settings) as opened:
             path = "/api/workflow/message"
             nobody = opened.post({**body, "correlationKey": "nobody"}, path)

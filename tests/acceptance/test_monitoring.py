@@ -12,7 +12,7 @@ import yaml
 from tests.support.cli_walk import commands_in, misuse
 from tests.support.promql import ADDED, exported, labels_of, metrics_of
 from verbworker.contract.message import UndeliverableCode
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.job.outcome import Incident, JobResult, Retry, Thrown, Yielded
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())
@@ -47,7 +47,7 @@ def test_an_expression_asks_for_what_is_exported(where: str, expression: str) ->
 
 
 def test_a_value_that_is_looked_for_is_one_that_a_label_takes() -> None:
-    outcomes = {kind.__name__.lower() for kind in (Completed, Thrown, Retry, Yielded, Incident)} | {
+    outcomes = {kind.label for kind in (JobResult, Thrown, Retry, Yielded, Incident)} | {
         "published",
         *UndeliverableCode,
     }

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine_versions import VERSIONS as STARTED
-from tests.support.requirements import BESIDE, VERSIONS, engines_proving, known_ids, proven, rule_table, table
+from tests.support.requirements import (
+    BESIDE,
+    VERSIONS,
+    engines_proving,
+    known_ids,
+    proven,
+    rule_table,
+    table,
+    unmarked,
+)
 from tests.support.zeebe_home import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +60,13 @@ def test_a_requirement_is_proven_when_all_its_tests_passed(outcomes: dict[str, s
 
 def test_a_requirement_without_tests_is_unproven() -> None:
     assert proven(["JOB-01"], {}, {}) == {"JOB-01": False}
+
+
+def test_a_rule_of_the_sources_without_a_marked_test_is_named_and_what_is_beside_them_is_not() -> None:
+    rules = [name for name in known_ids() if name.partition("-")[0] not in BESIDE]
+
+    assert unmarked({"a": rules}) == []
+    assert unmarked({"a": [name for name in rules if name != "ADP-08"], "b": ["X-01"]}) == ["ADP-08"]
 
 
 def test_the_table_counts_by_capability_and_names_what_is_missing() -> None:

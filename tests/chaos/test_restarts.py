@@ -12,6 +12,7 @@ from tests.chaos.stuck import at_rest
 from tests.chaos.verbs import APP, WORK, app_of
 from tests.support.databases import plain
 from verbworker.errors import JobNotActive
+from verbworker.job.outcome import NO_RESULT
 
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
 
@@ -72,7 +73,7 @@ async def test_a_verb_that_kills_its_worker_becomes_an_incident_and_harms_nobody
             found = await consult(load, site.provider, site.harness_dsn)
             for frame in frames:
                 with pytest.raises(JobNotActive):
-                    await load.engine.complete(frame["job_key"], {})
+                    await load.engine.complete(frame["job_key"], NO_RESULT)
     finally:
         workers.end_all()
 

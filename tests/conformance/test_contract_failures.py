@@ -17,6 +17,7 @@ from verbworker.engine.protocol import Start
 from verbworker.errors import JobNotActive
 from verbworker.job.frame import FrameState
 from verbworker.job.job import INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.payload.signature import digest
 from verbworker.stores.cases import payloads
 
@@ -63,7 +64,7 @@ async def assert_incident(rig: Rig, job: Job, begun: Begun, code: str) -> None:
     assert head.version == 0
     assert await rig.database.fetchrow(EFFECTS) == (0,)
     with pytest.raises(JobNotActive):
-        await rig.engine.complete(job.key, {})
+        await rig.engine.complete(job.key, NO_RESULT)
 
 
 async def initial(rig: Rig, domain: str) -> dict[str, Any]:

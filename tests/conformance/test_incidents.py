@@ -15,6 +15,7 @@ from verbworker.engine.protocol import Ask, Resource, Searchable, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone, NotOffered
+from verbworker.job.outcome import JobResult
 
 ON = ("zeebe", "zeebe-rest")
 _KEYS = 60  # gRPC gives no key of an incident; it is one of the next
@@ -46,7 +47,7 @@ async def test_an_incident_without_a_job_goes_on_with_a_flag_and_its_key(
         await engine.deploy([Resource("p.bpmn", model)])
         await engine.start(Start(drawing.process, {}))
         (job,) = await engine.activate(Ask(decide, "tests", 60_000, ()), 1, 10_000)
-        await engine.complete(job.key, {"orch_way": False})
+        await engine.complete(job.key, JobResult(flags={"orch_way": False}))
         await asyncio.sleep(0.5)  # the incident is raised after the answer
         await engine.set_flags(job.process_instance_key, {"orch_way": True})
         for key in range(job.key + 1, job.key + _KEYS):
@@ -72,7 +73,7 @@ async def test_the_engine_in_memory_has_incidents_and_waits() -> None:
     one = (await engine.start(Start("p", {}))).instance_key
     other = (await engine.start(Start("p", {}))).instance_key
     for job in await engine.activate(Ask("decide", "tests", 60_000, ()), 2, 1_000):
-        await engine.complete(job.key, {"orch_way": False})
+        await engine.complete(job.key, JobResult(flags={"orch_way": False}))
 
     every, mine = await engine.incidents(), await engine.incidents([one])
 

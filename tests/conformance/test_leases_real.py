@@ -14,6 +14,7 @@ from tests.support.zeebe_models import caught_error, sequence
 from verbworker.engine.protocol import Start
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
+from verbworker.job.outcome import NO_RESULT
 from verbworker.work.jobs.lease_tokens import redeliver
 
 ON = (*GATEWAYS, "zeebe-rest")
@@ -51,11 +52,11 @@ async def test_a_token_that_the_engine_never_gave_is_ignored(bench: Bench) -> No
     await bench.engine.extend(job.key, 60_000, lease_token="0")
     await bench.engine.fail(job.key, retries=2, message="again", lease_token="0")
     again = await bench.take()
-    await bench.engine.complete(again.key, {}, lease_token="0")
+    await bench.engine.complete(again.key, NO_RESULT, lease_token="0")
 
     assert (again.key, again.retries) == (job.key, 2)
     with pytest.raises(JobGone):
-        await bench.engine.complete(job.key, {}, lease_token="0")
+        await bench.engine.complete(job.key, NO_RESULT, lease_token="0")
 
 
 @pytest.mark.usefixtures("takes_tokens")
@@ -97,4 +98,4 @@ async def test_the_shortest_timeout_has_a_job_delivered_again(bench: Bench, gate
     again = await bench.take()
 
     assert (again.key, again.retries) == (job.key, job.retries)
-    await bench.engine.complete(again.key, {})
+    await bench.engine.complete(again.key, NO_RESULT)

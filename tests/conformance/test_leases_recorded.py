@@ -25,6 +25,7 @@ from verbworker.errors import (
     JobNotActive,
     LeaseLost,
 )
+from verbworker.job.outcome import NO_RESULT
 
 # Results of task listeners and business ids of jobs are no part of these commands.
 _OTHERS = {"businessId", "result"}
@@ -70,7 +71,7 @@ def send(engine: ZeebeEngine, one: Said) -> Awaitable[None]:
     key, token = int(one.request["jobKey"]), one.request.get("leaseToken")
     match one.rpc:
         case "CompleteJob":
-            return engine.complete(key, {}, lease_token=token)
+            return engine.complete(key, NO_RESULT, lease_token=token)
         case "FailJob":
             retries, message = one.request.get("retries", 0), one.request.get("errorMessage", "")
             return engine.fail(key, retries=retries, message=message, lease_token=token)

@@ -26,6 +26,7 @@ from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
@@ -197,7 +198,7 @@ async def test_a_message_that_is_sent_twice_ends_one_wait_even_when_its_bufferin
     job = await post.job()
     assert job is not None
     await post.wait_ended(first, KEY)
-    await post.engine.complete(job.key, {})
+    await post.engine.complete(job.key, NO_RESULT)
     await post.database.execute(
         "UPDATE verbworker.workflow_instance SET ended_at = clock_timestamp(), status = 'completed'"
     )

@@ -11,6 +11,7 @@ from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_registry
 from tests.support.rig import Rig, opened
 from verbworker.job.failpoint import Point
 from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
+from verbworker.job.outcome import JobResult
 
 ON = ("zeebe", "zeebe-rest")  # an engine in the verbs' own database hears of it by the same commit
 
@@ -69,7 +70,7 @@ async def test_a_branch_that_is_told_late_does_not_hide_what_the_other_wrote(rig
     await other.work(f"{domain}.book")
     frame = await rig.frame(first)
     assert frame.output is not None
-    await rig.engine.complete(first.key, {PAYLOAD: frame.output.decode(), PAYLOAD_HASH: str(frame.output_seal)})
+    await rig.engine.complete(first.key, JobResult(frame.output, str(frame.output_seal)))
 
     sent = await other.work(f"{domain}.send")
 

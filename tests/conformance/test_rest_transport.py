@@ -31,6 +31,7 @@ from verbworker.errors import (
     JobGone,
     JobNotActive,
 )
+from verbworker.job.outcome import NO_RESULT, JobResult
 
 JOB = 2251799813685360
 MESSAGE = Signal("papers", "c-2", "m-1", 60_000, {})
@@ -87,7 +88,7 @@ async def test_the_life_of_a_job_is_read_as_the_engine_recorded_it() -> None:
             await engine.extend(job.key, 60_000)
             await engine.fail(job.key, retries=2, message="try again", backoff_ms=500)
             with pytest.raises(JobNotActive, match="it is in state 'FAILED'"):
-                await engine.complete(job.key, {})
+                await engine.complete(job.key, NO_RESULT)
             (again,) = await engine.activate(ask("x.do"), 1, 5_000)
             await engine.fail(job.key, retries=0, message="out of retries")
             await engine.release(job.key, retries=1, incident_key=2251799813685363)
@@ -127,7 +128,7 @@ COMMANDS: dict[str, Callable[[ZeebeEngine], Awaitable[Any]]] = {
     "deploy": lambda engine: engine.deploy([Resource("a.bpmn", b"<bpmn/>")]),
     "start": lambda engine: engine.start(Start("work", {})),
     "activate": lambda engine: engine.activate(ask("x.do"), 1, 0),
-    "complete": lambda engine: engine.complete(JOB, {"a": 1}),
+    "complete": lambda engine: engine.complete(JOB, JobResult(flags={"a": 1})),
     "fail": lambda engine: engine.fail(JOB, retries=1, message="x"),
     "throw": lambda engine: engine.throw(JOB, code="x", message="y"),
     "extend": lambda engine: engine.extend(JOB, 1000),
@@ -490,7 +491,7 @@ async def test_a_real_broker_without_grpc_is_worked_for_over_rest(
     async with engine_at(url, transport="auto") as engine:
         bench = Bench(engine, unique("case"), unique("kyc.check"))
         job = await bench.running(sequence(bench.process, bench.job_type))
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
         offers = await engine.offers()
 
         assert not await engine.alive(job.process_instance_key)

@@ -250,7 +250,7 @@ async def test_a_completing_listener_whose_answer_was_lost_agrees_again(setup: C
     assert (verdict.decision, verdict.answer) == ("yes", "completed")
 
 
-async def _lost(job_key: int, variables: object, **more: object) -> None:
+async def _lost(job_key: int, result: object, **more: object) -> None:
     raise ConnectionError("cut")
 
 

@@ -18,6 +18,7 @@ from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Refused
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.weave import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, UNPARK, weave
 
 ON = (*GATEWAYS, "zeebe-rest")
@@ -106,7 +107,7 @@ class Floor:
     async def serve(self, *types: str) -> Job:
         """Take the next job, complete it and note where it came from."""
         job = await self.take(*types)
-        await self.engine.complete(job.key, {})
+        await self.engine.complete(job.key, NO_RESULT)
         self.served.append((job.type, job.element_id))
         return job
 
@@ -220,7 +221,7 @@ async def test_a_boundary_event_that_interrupts_nothing_is_told_while_the_task_g
     await floor.send()
     floor.gateway.advance(5)
     await floor.serve()
-    await floor.engine.complete(gate.key, {})
+    await floor.engine.complete(gate.key, NO_RESULT)
     await floor.serve()
 
     assert gate.element_id == "work"
@@ -309,7 +310,7 @@ async def test_a_process_that_a_message_starts_tells_its_start(floor: Floor) -> 
 async def test_a_gate_has_no_listener_and_its_job_comes(floor: Floor) -> None:
     await floor.begin(BEGIN, '<userTask id="work"/>', END, LINE)
     gate = await floor.take(GATE)
-    await floor.engine.complete(gate.key, {})
+    await floor.engine.complete(gate.key, NO_RESULT)
     await floor.serve()
 
     assert floor.served == [(COMPLETE, floor.name)]

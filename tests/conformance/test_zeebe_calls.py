@@ -25,6 +25,7 @@ from verbworker.errors import (
     EngineUnavailable,
 )
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 from verbworker.work.feeds.feed import Feed
 from verbworker.work.feeds.slots import Slot, Slots
 
@@ -158,7 +159,7 @@ async def test_an_answer_larger_than_we_take_is_not_backpressure() -> None:
 async def test_a_command_larger_than_we_send_is_invalid() -> None:
     async with talking(max_message_bytes=100_000) as (engine, _):
         with pytest.raises(CommandInvalid, match="too large"):
-            await engine.complete(1, {"domain_payload": "x" * 200_000})
+            await engine.complete(1, JobResult(b"x" * 200_000, ""))
 
 
 async def test_a_call_that_the_gateway_does_not_offer_is_said_clearly() -> None:

@@ -12,6 +12,7 @@ from tests.support.zeebe_engine import WAIT_MS, Bench, engine_at
 from tests.support.zeebe_models import caught_error, message_wait, sequence
 from verbworker.engine.protocol import Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
+from verbworker.job.outcome import NO_RESULT, JobResult
 
 ON = ("embedded", *GATEWAYS, "zeebe-rest")
 
@@ -124,21 +125,26 @@ async def test_a_long_poll_wakes_up_when_a_job_arises(bench: Bench) -> None:
     assert [job.process_instance_key for job in poll.result()] == [started.instance_key]
 
 
-@pytest.mark.req("ADP-06")
+@pytest.mark.req("ADP-06", "PAY-18")
 async def test_completing_a_job_hands_its_variables_to_the_next(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type, f"{bench.job_type}-2"))
-    await bench.engine.complete(job.key, {"orch_ok": True, "domain_payload": "{}"})
+    await bench.engine.complete(job.key, JobResult(b"{}", "sha256:0", {"orch_ok": True}, {"corr_case": "c-1"}))
     following = await bench.take(f"{bench.job_type}-2")
 
-    assert following.variables == {"orch_ok": True, "domain_payload": "{}"}
+    assert following.variables == {
+        "domain_payload": "{}",
+        "domain_payload_hash": "sha256:0",
+        "orch_ok": True,
+        "corr_case": "c-1",
+    }
 
 
 @pytest.mark.req("FAIL-07")
 async def test_a_job_that_was_completed_is_gone(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type))
-    await bench.engine.complete(job.key, {})
+    await bench.engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobGone, match=str(job.key)):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobGone):
         await bench.engine.fail(job.key, retries=1, message="late")
     with pytest.raises(JobGone):
@@ -163,7 +169,7 @@ async def test_a_failed_job_rests_for_its_backoff(bench: Bench, gateway: Gateway
     job = await bench.running(sequence(bench.process, bench.job_type))
     await bench.engine.fail(job.key, retries=2, message="later", backoff_ms=600_000)
     with pytest.raises(JobNotActive, match="FAILED"):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
     assert await bench.nothing_to_take()
     await asyncio.to_thread(gateway.advance, 601)
 
@@ -175,7 +181,7 @@ async def test_a_job_without_retries_is_an_incident_until_it_is_released(bench: 
     job = await bench.running(sequence(bench.process, bench.job_type))
     await bench.engine.fail(job.key, retries=0, message="PermanentContract: hash")
     with pytest.raises(JobNotActive, match="FAILED"):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
     assert await bench.nothing_to_take()
     await bench.incident_of(job)
     again = await bench.take()
@@ -197,7 +203,7 @@ async def test_a_thrown_error_that_nobody_catches_is_an_incident(bench: Bench) -
     await bench.engine.throw(job.key, code="NOBODY", message="x")
 
     with pytest.raises(JobNotActive, match="ERROR_THROWN"):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
 
 
 @pytest.mark.req("JOB-01", "FAIL-11", "M-04")
@@ -215,10 +221,10 @@ async def test_a_late_worker_may_still_complete_a_job_that_another_holds(bench: 
     job = await bench.running(sequence(bench.process, bench.job_type))
     await asyncio.to_thread(gateway.advance, 61)
     again = await bench.take()
-    await bench.engine.complete(job.key, {})
+    await bench.engine.complete(job.key, NO_RESULT)
 
     with pytest.raises(JobGone):
-        await bench.engine.complete(again.key, {})
+        await bench.engine.complete(again.key, NO_RESULT)
 
 
 async def test_an_extended_job_is_not_delivered_again_yet(bench: Bench, gateway: Gateway) -> None:
@@ -272,9 +278,9 @@ async def test_a_message_that_is_published_again_counts_as_published_and_works_o
 async def test_an_instance_is_alive_until_it_ends_and_asking_changes_nothing(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type, bench.job_type), {"orch_ok": True})
     before = [await bench.engine.alive(job.process_instance_key) for _ in range(2)]
-    await bench.engine.complete(job.key, {})
+    await bench.engine.complete(job.key, NO_RESULT)
     last = await bench.take()
-    await bench.engine.complete(last.key, {})
+    await bench.engine.complete(last.key, NO_RESULT)
 
     assert before == [True, True]
     assert last.variables == {"orch_ok": True}
@@ -303,6 +309,6 @@ async def test_a_cancelled_instance_takes_its_job_along(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type))
     await bench.engine.cancel(job.process_instance_key)
     with pytest.raises(JobGone):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobGone):
         await bench.engine.cancel(job.process_instance_key)

@@ -16,6 +16,7 @@ from tests.support.zeebe_models import sequence
 from verbworker.engine.protocol import Interruptible
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 
 pytestmark = pytest.mark.zeebe
 WAYS = ("grpc", "rest")
@@ -74,7 +75,7 @@ async def test_a_busy_broker_asks_for_less_and_still_takes_completions(
         for _ in range(_MOST_BURSTS):
             async with asyncio.TaskGroup() as tasks:
                 starts = [tasks.create_task(outcome(bench.start())) for _ in range(100)]
-                completed = tasks.create_task(outcome(engine.complete(job.key, {})))
+                completed = tasks.create_task(outcome(engine.complete(job.key, NO_RESULT)))
             answers = {type(start.result()) for start in starts if isinstance(start.result(), EngineError)}
             if Backpressure in answers:
                 break
@@ -91,12 +92,12 @@ async def test_a_paused_broker_is_unavailable_and_takes_the_same_command_later(b
     job = await bench.take()
     await asyncio.to_thread(fragile.pause)
     with pytest.raises(EngineUnavailable):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
     await asyncio.to_thread(fragile.resume)
 
-    await until_it_works(lambda: bench.engine.complete(job.key, {}))
+    await until_it_works(lambda: bench.engine.complete(job.key, NO_RESULT))
     with pytest.raises(JobGone):
-        await bench.engine.complete(job.key, {})
+        await bench.engine.complete(job.key, NO_RESULT)
 
 
 async def test_a_killed_broker_ends_a_poll_and_the_same_engine_goes_on_when_it_is_back(

@@ -9,6 +9,7 @@ from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
 from tests.support.zeebe_models import calls, message_start, sequence
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import CommandInvalid, JobGone
+from verbworker.job.outcome import JobResult
 
 ON = ("zeebe", "zeebe-rest")
 
@@ -90,8 +91,8 @@ async def test_no_retries_are_no_release(bench: Bench) -> None:
 async def test_variables_of_two_megabytes_pass_and_of_three_do_not(bench: Bench) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type, f"{bench.job_type}-2"))
     with pytest.raises(CommandInvalid, match="EXCEEDED_BATCH_RECORD_SIZE"):
-        await bench.engine.complete(job.key, {"domain_payload": "x" * 3_000_000})
-    await bench.engine.complete(job.key, {"domain_payload": "x" * 2_000_000})
+        await bench.engine.complete(job.key, JobResult(b"x" * 3_000_000, ""))
+    await bench.engine.complete(job.key, JobResult(b"x" * 2_000_000, ""))
     ask = bench.ask(f"{bench.job_type}-2", variables=("domain_payload",))
     (following,) = await bench.engine.activate(ask, 1, WAIT_MS)
 
@@ -104,14 +105,14 @@ async def test_variables_of_five_megabytes_are_refused(bench: Bench) -> None:
     with pytest.raises(
         CommandInvalid, match=r"Sent message larger than max|above configured maxMessageSize.*under 1 MiB"
     ):
-        await bench.engine.complete(job.key, {"domain_payload": "x" * 5_000_000})
+        await bench.engine.complete(job.key, JobResult(b"x" * 5_000_000, ""))
 
 
 async def test_variables_of_five_megabytes_are_not_taken_by_the_gateway_either(bench: Bench, gateway: Gateway) -> None:
     job = await bench.running(sequence(bench.process, bench.job_type))
     async with zeebe(gateway.address, max_message_bytes=8 * MIB) as generous:
         with pytest.raises(CommandInvalid, match=r"exceeds maximum size|above configured maxMessageSize"):
-            await generous.complete(job.key, {"domain_payload": "x" * 5_000_000})
+            await generous.complete(job.key, JobResult(b"x" * 5_000_000, ""))
 
 
 async def test_large_jobs_come_in_as_many_answers_as_they_need(bench: Bench) -> None:

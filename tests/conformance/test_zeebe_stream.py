@@ -11,6 +11,7 @@ from tests.support.zeebe_engine import Bench, until_it_works, zeebe
 from tests.support.zeebe_models import sequence
 from verbworker.errors import JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 
 CROWD = 120
 PAYLOAD = "x" * 2_000
@@ -62,10 +63,10 @@ async def test_a_pushed_job_is_completed_like_any_other(bench: Bench) -> None:
         async with asyncio.TaskGroup() as tasks:
             pushed = tasks.create_task(_next(jobs))
             await _start_until(bench, pushed)
-        await bench.engine.complete(pushed.result().key, {})
+        await bench.engine.complete(pushed.result().key, NO_RESULT)
 
         with pytest.raises(JobGone):
-            await bench.engine.complete(pushed.result().key, {})
+            await bench.engine.complete(pushed.result().key, NO_RESULT)
 
 
 @pytest.mark.zeebe

@@ -33,7 +33,7 @@ def codes(content: bytes) -> set[str]:
     return {finding.code for finding in inspect(content, "p.bpmn").findings}
 
 
-@pytest.mark.req("EMC-05", "EMC-19", "EMC-21", "EMC-22", "X-16")
+@pytest.mark.req("EMC-05", "EMC-19", "EMC-21", "EMC-22", "TST-21", "X-16")
 @pytest.mark.parametrize(
     ("subscriptions", "key"),
     [

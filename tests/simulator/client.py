@@ -20,8 +20,10 @@ from verbworker.engine.protocol import (
     Started,
     Variables,
 )
+from verbworker.engine.variables import variables_of
 from verbworker.errors import EngineUnavailable, NotOffered
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 VERSION = "8.6.0"
 
@@ -73,9 +75,9 @@ class SimulatedEngine:
         raise NotImplementedError
         yield
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         """Complete a job."""
-        await self._call("complete", lambda: self._model.complete(job_key, variables))
+        await self._call("complete", lambda: self._model.complete(job_key, variables_of(result)))
 
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None

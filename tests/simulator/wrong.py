@@ -14,8 +14,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import EngineError, StoreError
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed
-from verbworker.payload.boundary import variables_of
+from verbworker.job.outcome import JobResult
 from verbworker.stores.access.guarded_connection import GuardedConnection
 from verbworker.stores.cases.instances import Instances
 from verbworker.work.jobs import perform
@@ -62,14 +61,14 @@ def keeps_engine(self: Any, database: Any, frames: Any, verb_run: Any, engine: A
 _store = perform._VerbEnd.store
 
 
-async def tells_before_commit(self: Any, transaction: Any, answer: object) -> Completed:
+async def tells_before_commit(self: Any, transaction: Any, answer: object) -> JobResult:
     completed = await _store(self, transaction, answer)
     with suppress(EngineError):
-        await self._frames.told_early.complete(self._claim.job_key, variables_of(completed))
+        await self._frames.told_early.complete(self._claim.job_key, completed)
     return completed
 
 
-async def pops_after_commit(self: Any, entered: Any, claim: Claim, running: Any, policy: Any) -> Completed:
+async def pops_after_commit(self: Any, entered: Any, claim: Claim, running: Any, policy: Any) -> JobResult:
     """The verb's writes first, the verdict in a commit of its own."""
     limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
     async with self._database.transaction() as connection:
@@ -117,7 +116,7 @@ def refuses_nothing(*given: object) -> None:
 _admit = StepGuard.admit
 
 
-async def admits_strangers(self: StepGuard, job: Job, claim: Claim, *given: Any) -> Claim | Completed:
+async def admits_strangers(self: StepGuard, job: Job, claim: Claim, *given: Any) -> Claim | JobResult:
     admitted = await _admit(self, job, replace(claim, instance=None), *given)
     return replace(admitted, instance=claim.instance) if isinstance(admitted, Claim) else admitted
 

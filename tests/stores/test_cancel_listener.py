@@ -11,9 +11,10 @@ import pytest
 from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE, make_job
 from verbworker.background.poll_loop import running
-from verbworker.engine.protocol import Start, Variables
+from verbworker.engine.protocol import Start
 from verbworker.errors import EngineUnavailable, JobGone, StoreError
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 from verbworker.model.weave import CANCEL
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.dispatches import Dispatches
@@ -35,8 +36,8 @@ class CancellingEngine(MemoryEngine):
         self.lost = False
         self.has_job = True
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
-        assert variables == {}
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        assert result == NO_RESULT
         if self.lost:
             raise EngineUnavailable("cut")
         self.completed.append((job_key, lease_token))

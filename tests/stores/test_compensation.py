@@ -14,6 +14,7 @@ from verblint.names import COMPENSATE
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.job.failpoint import Point
 from verbworker.job.frame import FrameState
+from verbworker.job.outcome import NO_RESULT
 from verbworker.payload.signature import KeyRing
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.instances import Instances
@@ -374,7 +375,7 @@ async def test_another_task_that_meets_a_held_undo_hears_of_it_and_does_not_run_
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
     stopped = await place.undo()
     place.engine.redeliver(stopped.key)
-    await place.engine.complete(stopped.key, {})  # the first task was left by another way
+    await place.engine.complete(stopped.key, NO_RESULT)  # the first task was left by another way
     later = place.compensate_job()
     assert later is not known
 

@@ -11,6 +11,7 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 from verbworker.stores.database import Database
 
 WAIT_MS = 20_000
@@ -68,7 +69,7 @@ async def test_jobs_are_made_as_those_of_who_waits_for_them(engine: EmbeddedEngi
     # Handing out by asking would change the rows: what arrives in spite of this was handed over as it was made.
     await execute(dsn, UNTOUCHED)
 
-    await engine.complete(job.key, {"seen": True})
+    await engine.complete(job.key, JobResult(flags={"seen": True}))
     left, right = await asking
 
     assert {left.element_id, right.element_id} == {"left", "right"}
@@ -84,7 +85,7 @@ async def test_nobody_is_promised_more_than_they_asked_for(
     job = await first(engine)
     asking = await waiting(engine, 1)
 
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     (mine,) = await asking
     (rest,) = await other.activate(asked("branch", worker="there"), 5, WAIT_MS)
@@ -96,7 +97,7 @@ async def test_who_asks_for_other_tenants_is_promised_nothing(engine: EmbeddedEn
     job = await first(engine)
     asking = await waiting(engine, 5, tenants=("elsewhere",))
 
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     assert await owners(dsn) == [None, None]
     asking.cancel()
@@ -117,7 +118,7 @@ async def test_what_was_brought_to_somebody_who_has_left_goes_to_the_next_at_onc
         async with database.transaction() as connection:
             # Whoever saves a step waits for this row.
             await connection.execute("SELECT 1 FROM verbworker_engine.instance FOR UPDATE")
-            completing = asyncio.create_task(engine.complete(job.key, {}))
+            completing = asyncio.create_task(engine.complete(job.key, NO_RESULT))
             await eventually(is_promised)
             asking.cancel()
         await completing
@@ -135,11 +136,11 @@ async def test_a_promise_that_was_not_kept_is_forgotten(engine: EmbeddedEngine, 
     await other.cancel(job.process_instance_key)
 
     with pytest.raises(JobGone):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
 
     (waiter,) = engine._waiters._waiters["branch"]
     assert (waiter.promised, waiter.brought) == (0, [])
     await engine.start(Start("p", {}))
     (again,) = await other.activate(asked("first"), 1, WAIT_MS)
-    await engine.complete(again.key, {})
+    await engine.complete(again.key, NO_RESULT)
     assert len(await asking) == 2

@@ -13,6 +13,7 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import CommandInvalid, EngineUnavailable, JobGone, JobNotActive
 from verbworker.job.job import TENANT_ID, Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 from verbworker.stores.database import Database
 from verbworker.stores.migrations import migrate
 
@@ -106,7 +107,8 @@ async def test_a_job_that_two_processes_complete_at_once_is_completed_once(
         await engine.start(Start("p", {}))
         (job,) = await take(engine, "a")
         said = await asyncio.gather(
-            outcome(engine.complete(job.key, {"by": 1})), outcome(other.complete(job.key, {"by": 2}))
+            outcome(engine.complete(job.key, JobResult(flags={"by": 1}))),
+            outcome(other.complete(job.key, JobResult(flags={"by": 2}))),
         )
 
         assert sorted(type(answer).__name__ for answer in said) == ["JobGone", "NoneType"], round_
@@ -121,7 +123,9 @@ async def test_an_instance_that_is_cancelled_while_its_job_is_completed_does_one
     for _ in range(10):
         started = await engine.start(Start("p", {}))
         (job,) = await take(engine, "a")
-        said = await asyncio.gather(outcome(engine.complete(job.key, {})), outcome(other.cancel(started.instance_key)))
+        said = await asyncio.gather(
+            outcome(engine.complete(job.key, NO_RESULT)), outcome(other.cancel(started.instance_key))
+        )
 
         assert sorted(type(answer).__name__ for answer in said) == ["JobGone", "NoneType"]
         assert not await engine.alive(started.instance_key)
@@ -136,7 +140,7 @@ async def test_branches_that_two_processes_complete_at_once_join_once(
         await engine.start(Start("p", {}))
         jobs = await take(engine, "branch", 4) + await take(other, "branch", 4)
         pairs = zip(jobs, [engine, other] * 4, strict=True)
-        await asyncio.gather(*(who.complete(job.key, {job.element_id: True}) for job, who in pairs))
+        await asyncio.gather(*(who.complete(job.key, JobResult(flags={job.element_id: True})) for job, who in pairs))
         (after,) = await take(engine, "after", 5)
 
         assert after.variables == {f"t{number}": True for number in range(8)}
@@ -150,7 +154,7 @@ async def test_a_job_that_fails_while_it_is_completed_goes_one_way(
         started = await engine.start(Start("p", {}))
         (job,) = await take(engine, "a")
         done, failed = await asyncio.gather(
-            outcome(engine.complete(job.key, {})),
+            outcome(engine.complete(job.key, NO_RESULT)),
             outcome(other.fail(job.key, retries=1, message="later", backoff_ms=600_000)),
         )
 
@@ -197,7 +201,7 @@ async def test_a_poll_that_is_cancelled_locks_nothing(engine: EmbeddedEngine, ds
         await asyncio.wait([poll])
         await started
         if not poll.cancelled():
-            await engine.complete(poll.result()[0].key, {})
+            await engine.complete(poll.result()[0].key, NO_RESULT)
 
     left = await value(dsn, "SELECT count(*) FROM verbworker_engine.job")
     taken: set[int] = set()
@@ -257,7 +261,7 @@ async def test_an_engine_goes_on_when_its_database_comes_back_from_a_crash() -> 
             instance = await running(engine, line("a", "b"))
             (job,) = await take(engine, "a")
             await asyncio.to_thread(server.restart_immediate)
-            await until_it_works(lambda: engine.complete(job.key, {}))
+            await until_it_works(lambda: engine.complete(job.key, NO_RESULT))
             (following,) = await until_it_works(lambda: take(engine, "b"))
 
     assert following.process_instance_key == instance
@@ -313,7 +317,7 @@ async def test_variables_that_are_not_json_are_refused(engine: EmbeddedEngine) -
     (job,) = await take(engine, "a")
 
     with pytest.raises(CommandInvalid, match="cannot be written as JSON"):
-        await engine.complete(job.key, {"x": object()})
+        await engine.complete(job.key, JobResult(flags={"x": object()}))
 
 
 @pytest.mark.req("TOK-19", "EVO-18")
@@ -321,7 +325,7 @@ async def test_ended_instances_are_kept_for_a_while_and_then_forgotten(dsn: str)
     async with embedded(dsn, run_timers=False) as engine:
         instance = await running(engine, line("a"), x=1)
         (job,) = await take(engine, "a")
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
         kept = await value(dsn, "SELECT status FROM verbworker_engine.ended_instance WHERE instance_key = $1", instance)
         swept = await engine.timers.sweep()
         await EmbeddedPlace(dsn).moved(8 * 24 * 3600)
@@ -348,6 +352,6 @@ async def test_cases_of_all_tenants_are_served_in_turn_at_every_step(engine: Emb
         for _ in range(5):
             (job,) = await take(engine, kind, wait_ms=-1)
             served.setdefault(kind, []).append(job.variables[TENANT_ID])
-            await engine.complete(job.key, {})
+            await engine.complete(job.key, NO_RESULT)
 
     assert served == {kind: ["loud", "loud", "quiet", "loud", "quiet"] for kind in ("a", "b")}

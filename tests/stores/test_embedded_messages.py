@@ -17,6 +17,7 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import EngineUnavailable, JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 
 KEY = {"corr_key": "k-1"}
 WAITS = "SELECT message_name, correlation_key FROM verbworker_engine.subscription ORDER BY wait_key"
@@ -137,7 +138,7 @@ async def test_a_boundary_wait_is_closed_by_its_row_though_the_key_has_changed(
 ) -> None:
     await begin(engine, bounded(interrupting=True))
     (job,) = await take(engine, "work")
-    await engine.complete(job.key, {"corr_key": "another"})
+    await engine.complete(job.key, JobResult(correlation={"corr_key": "another"}))
 
     assert await rows(dsn, WAITS) == []
 
@@ -148,7 +149,7 @@ async def test_a_wait_keeps_the_key_of_its_beginning_in_its_own_row(engine: Embe
     drawing.end("end", "done").flow("begin", "fork", "letter", "read", "end").flow("fork", "beside", "done")
     await begin(engine, drawing)
     (job,) = await take(engine, "beside")
-    await engine.complete(job.key, {"corr_key": "another"})
+    await engine.complete(job.key, JobResult(correlation={"corr_key": "another"}))
     before = await rows(dsn, WAITS)
     await send(engine, key="another", ttl_ms=0)
     still = await rows(dsn, WAITS)
@@ -170,7 +171,7 @@ async def test_a_boundary_wait_ends_with_its_host_however_that_is_left(
     (job,) = await take(engine, "work")
     match leave:
         case "complete":
-            await engine.complete(job.key, {})
+            await engine.complete(job.key, NO_RESULT)
         case "throw":
             await engine.throw(job.key, code="NO", message="")
         case "cancel":
@@ -188,13 +189,13 @@ async def test_what_ends_an_earlier_wait_leaves_the_newer_one_of_the_same_key(en
     instance_key = await begin(engine, drawing)
     (first,) = await take(engine, "work")
     (earlier,) = await rows(dsn, KEYS)
-    await engine.complete(first.key, {})
+    await engine.complete(first.key, NO_RESULT)
     (newer,) = await rows(dsn, KEYS)
     with pytest.raises(JobGone):
-        await engine.complete(first.key, {})  # delivered twice: it closed the earlier wait once
+        await engine.complete(first.key, NO_RESULT)  # delivered twice: it closed the earlier wait once
     async with embedded(dsn) as other:  # and by another process, which has nothing in memory
         with pytest.raises(JobGone):
-            await other.complete(first.key, {})
+            await other.complete(first.key, NO_RESULT)
 
     assert earlier != newer
     assert await rows(dsn, KEYS) == [newer]
@@ -215,12 +216,12 @@ async def test_a_process_that_dies_at_the_commit_leaves_an_instance_with_its_wai
     async with proxied(dsn) as proxy, embedded(proxy.dsn, run_timers=False) as dying:
         proxy.cut("COMMIT", when)
         with pytest.raises(EngineUnavailable):
-            await dying.complete(job.key, {})
+            await dying.complete(job.key, NO_RESULT)
         cuts = proxy.cuts
     between = await rows(dsn, WAITS), await rows(dsn, "SELECT job_key FROM verbworker_engine.job WHERE type = 'work'")
     async with embedded(dsn) as engine:
         with nullcontext() if when == "before" else pytest.raises(JobGone):
-            await engine.complete(job.key, {})
+            await engine.complete(job.key, NO_RESULT)
         waits = await rows(dsn, WAITS)
         await send(engine)
         jobs = await take(engine, "read")

@@ -12,6 +12,7 @@ from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start
+from verbworker.job.outcome import NO_RESULT
 
 TIMERS = "SELECT count(*) FROM verbworker_engine.timer"
 # The row of a job is the mark of one firing: it has the key the kernel gave it, and nobody takes it.
@@ -118,5 +119,5 @@ async def test_a_cycle_fires_as_often_as_it_says_and_then_no_more(dsn: str) -> N
         for rounds in (1, 2, 3):
             await place.moved(3601)
             (job,) = await engine.activate(Ask("note", "w", 60_000, ()), 5, 20_000)
-            await engine.complete(job.key, {})
+            await engine.complete(job.key, NO_RESULT)
             assert await value(dsn, TIMERS) == (1 if rounds < 3 else 0)

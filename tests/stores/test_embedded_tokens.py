@@ -16,6 +16,7 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import JobNotActive
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.token_rows import TokenRow, TokenRows
 
@@ -42,7 +43,7 @@ async def take(engine: EmbeddedEngine, kind: str, wait_ms: int = WAIT_MS) -> Job
 
 async def finish(engine: EmbeddedEngine, *kinds: str) -> None:
     for kind in kinds:
-        await engine.complete((await take(engine, kind)).key, {})
+        await engine.complete((await take(engine, kind)).key, NO_RESULT)
 
 
 async def live(dsn: str, instance: int) -> dict[str, TokenRow]:
@@ -124,7 +125,7 @@ async def test_a_token_whose_executor_died_between_claim_and_save_is_ready_again
 
     job = await take(engine, "a")
     again = (await live(dsn, instance))["a"]
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     assert early == []
     assert [row.status for row in (claimed, reset, again)] == ["executing", "ready", "executing"]
@@ -140,7 +141,7 @@ async def test_branches_that_arrive_at_once_join_once(engine: EmbeddedEngine, ot
         await finish(engine, "a")
         jobs = [await take(engine, kind) for kind in "bcd"]
         pairs = zip(jobs, (engine, other, engine), strict=True)
-        await asyncio.gather(*(who.complete(job.key, {}) for job, who in pairs))
+        await asyncio.gather(*(who.complete(job.key, NO_RESULT) for job, who in pairs))
 
         assert [(row.node_id, row.parallel_group_id) for row in (await live(dsn, instance)).values()] == [
             ("after", None)
@@ -159,10 +160,10 @@ async def test_an_arrival_waits_for_its_group_and_a_redelivered_one_counts_once(
     instance = await begin(engine, nested())
     await finish(engine, "a")
     job = await take(engine, "b")
-    said = [await outcome(who.complete(job.key, {})) for who in (engine, other, engine)]
+    said = [await outcome(who.complete(job.key, NO_RESULT)) for who in (engine, other, engine)]
     rows = await live(dsn, instance)
     await finish(engine, "c", "d")
-    again = await outcome(other.complete(job.key, {}))
+    again = await outcome(other.complete(job.key, NO_RESULT))
 
     assert [type(answer).__name__ for answer in (*said, again)] == ["NoneType", "JobGone", "JobGone", "JobGone"]
     assert {node: (row.status, row.version) for node, row in rows.items()} == {
@@ -200,15 +201,17 @@ async def test_the_last_token_of_a_branch_ends_while_another_lives(
     for _ in range(10):
         instance = await begin(engine, drawing)
         a, b = await take(engine, "a"), await take(engine, "b")
-        await engine.complete(a.key, {})
+        await engine.complete(a.key, NO_RESULT)
         assert list(await live(dsn, instance)) == ["b"]
         assert await engine.alive(instance)
-        await other.complete(b.key, {})
+        await other.complete(b.key, NO_RESULT)
         assert not await engine.alive(instance)
 
         racing = await begin(engine, drawing)
         jobs = [await take(engine, kind) for kind in "ab"]
-        await asyncio.gather(*(who.complete(job.key, {}) for who, job in zip((engine, other), jobs, strict=True)))
+        await asyncio.gather(
+            *(who.complete(job.key, NO_RESULT) for who, job in zip((engine, other), jobs, strict=True))
+        )
         status = "SELECT status FROM verbworker_engine.ended_instance WHERE instance_key = $1"
         assert await value(dsn, status, racing) == "completed"
 
@@ -220,7 +223,7 @@ async def test_a_retry_is_the_same_token_which_waits_for_its_timer(engine: Embed
     claimed = (await live(dsn, instance))["a"]
     await engine.fail(job.key, retries=2, message="busy", backoff_ms=30_000)
     waiting = (await live(dsn, instance))["a"]
-    refused = await outcome(engine.complete(job.key, {}))
+    refused = await outcome(engine.complete(job.key, NO_RESULT))
     early = await engine.activate(Ask("a", "tests", LEASE_MS, ()), 1, -1)
     await EmbeddedPlace(dsn).moved(31)
     due = (await live(dsn, instance))["a"]
@@ -233,7 +236,7 @@ async def test_a_retry_is_the_same_token_which_waits_for_its_timer(engine: Embed
     assert len({row.id for row in rows}) == 1
     assert isinstance(refused, JobNotActive)
     assert (early, again.key, again.retries) == ([], job.key, 2)
-    await engine.complete(again.key, {})
+    await engine.complete(again.key, NO_RESULT)
     assert [row.status for row in await ended(dsn, instance) if row.node_id == "a"] == ["completed"]
 
 
@@ -265,7 +268,7 @@ async def test_a_step_writes_tokens_timers_and_jobs_in_one_transaction_and_runs_
     written += " UNION ALL SELECT xmin FROM verbworker_engine.timer UNION ALL"
     written += " SELECT xmin FROM verbworker_engine.job WHERE type IN ('b', 'c')) AS row"
 
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     async with plain(dsn) as connection:
         assert len(await connection.fetch(written, instance)) == 1
@@ -304,7 +307,7 @@ async def test_an_instance_that_goes_round_and_round_keeps_a_small_document(dsn:
         instance = await begin(engine, drawing)
         sizes = []
         for _ in range(60):
-            await engine.complete((await take(engine, "a")).key, {"orch_more": True})
+            await engine.complete((await take(engine, "a")).key, JobResult(flags={"orch_more": True}))
             sizes.append(await value(dsn, size, instance))
         rows = await ended(dsn, instance)
         await EmbeddedPlace(dsn).moved(8 * 24 * 3600)

@@ -16,6 +16,7 @@ from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Ask, Start
 from verbworker.job.frame import FrameState
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.weave import COMPLETE, PARK
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
@@ -151,7 +152,7 @@ async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: D
     started = await engine.start(Start("kyc", variables))
     await stored.start(started.instance_key)
     job = await delivery(engine, PARK)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     await end(stored, Kind.RESULT)
 
     await ListenerJobs(database, engine, identity(database, engine)).receive(job, act)

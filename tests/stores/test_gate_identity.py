@@ -10,6 +10,7 @@ from tests.support.gate_cases import GATE, TENANT, GateSetup, memory, opened, re
 from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Start
 from verbworker.job.job import PAYLOAD, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.gates import HumanGate
@@ -133,7 +134,7 @@ async def test_a_decision_that_found_its_task_gone_is_told_to_the_task_that_repl
     await deploy(setup, LINE)
     gate, job = await asked(setup)
     again = await anew(setup, job)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     late = await setup.decide(gate)
 
     await setup.handler.serve(again)
@@ -203,7 +204,7 @@ async def test_a_late_delivery_of_a_task_that_is_gone_moves_no_gate(setup: GateS
     gate, job = await asked(setup)
     again = await anew(setup, job)
     await setup.handler.serve(again)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     await setup.handler.serve(job)
     (kept,) = [one for one in await gates(setup, gate) if one.closed_at is None]
@@ -225,7 +226,7 @@ async def test_a_gate_closed_as_gone_opens_again_when_its_task_comes_back(setup:
 async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(setup: GateSetup, engine: MemoryEngine) -> None:
     gate, job = await asked(setup)
     await setup.change(gate, "closed_at = clock_timestamp(), closed_as = 'gone'")
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     await setup.handler.serve(job)
 

@@ -17,6 +17,7 @@ from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
 from verbworker.job.job import TENANT_ID, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.waits import ModelWait, as_json
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
@@ -210,7 +211,7 @@ async def test_the_task_of_an_instance_that_was_cancelled_ends_it_instead_of_ask
 
         assert await setup.gates.list(TENANT, entry_id=entry_id, closed=True) == []
     with pytest.raises(JobGone):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
 
 
 async def test_a_late_task_of_an_entry_that_ended_leaves_no_open_gate(setup: GateSetup) -> None:

@@ -8,11 +8,10 @@ import pytest
 from tests.support.ledger import Account
 from tests.support.worker_boot import LooplessWorker, ToldEngine, one_verb, opened
 from verbworker import metrics
-from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
 from verbworker.job.failpoint import Point
 from verbworker.job.job import Job
-from verbworker.job.outcome import Thrown, describe_failure
+from verbworker.job.outcome import JobResult, Thrown, describe_failure
 from verbworker.testing.memory import JobState
 from verbworker.work.jobs.verdicts import JobResults, Relay, verdict_of
 
@@ -101,7 +100,7 @@ async def test_a_verdict_the_engine_did_not_take_in_time_is_left_to_the_relay(ds
 class StrictEngine(ToldEngine):
     """An engine that will never accept a completion."""
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         raise CommandInvalid("EXCEEDED_BATCH_RECORD_SIZE")
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.frames import ENGINE, Place, claimed, working
-from verbworker.engine.protocol import Variables
+from verbworker.job.outcome import JobResult
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.jobs.verdicts import JobResults, Relay
 
@@ -17,7 +17,7 @@ class RecordingEngine(MemoryEngine):
         super().__init__(ENGINE)
         self.completed: list[int] = []
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         self.completed.append(job_key)
 
 

@@ -12,7 +12,7 @@ from tests.support.frames import INCIDENT, RETRY, opened, working
 from tests.support.guarded import BRANCHES, FORKED, HASH, LOOP, PLAIN, Guarded
 from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
 from verbworker.job.frame import Claim
-from verbworker.job.outcome import Completed, Thrown
+from verbworker.job.outcome import JobResult, Thrown
 from verbworker.work.jobs.step_guard import StepDone
 
 
@@ -37,7 +37,7 @@ async def test_a_completed_step_is_repeated_and_told_once(guarded: Guarded) -> N
     verdict = await guarded.admit(2, claim)
 
     assert claim.may_have_twin
-    assert isinstance(verdict, Completed)
+    assert isinstance(verdict, JobResult)
     assert verdict.payload == b'{"step":1}'
     assert verdict.flags == {"orch_step": 1}
     assert await guarded.place.column("repeats", 2) == 1
@@ -52,7 +52,7 @@ async def test_a_completed_step_is_found_in_the_archive(guarded: Guarded) -> Non
     claim = await guarded.claim(2)
 
     assert await guarded.place.column("state", 1) is None
-    assert isinstance(await guarded.admit(2, claim), Completed)
+    assert isinstance(await guarded.admit(2, claim), JobResult)
 
 
 async def test_a_running_step_is_waited_for(guarded: Guarded) -> None:
@@ -201,7 +201,7 @@ async def test_a_step_that_is_entered_once_is_repeated_whatever_its_input(guarde
     made = await guarded.done_with(1, await guarded.done_beside(10))
     verdict = await guarded.admit(2, await guarded.claim(2))
 
-    assert isinstance(verdict, Completed)
+    assert isinstance(verdict, JobResult)
     assert verdict.payload == made
     assert await guarded.place.column("repeats", 2) == 1
 
@@ -216,7 +216,7 @@ async def test_a_step_that_is_entered_once_is_found_in_the_archive_whatever_its_
     claim = await guarded.claim(2)
 
     assert await guarded.place.column("state", 1) is None
-    assert isinstance(await guarded.admit(2, claim), Completed)
+    assert isinstance(await guarded.admit(2, claim), JobResult)
 
 
 async def test_a_step_on_a_cycle_is_another_step_with_another_input(guarded: Guarded) -> None:
@@ -235,7 +235,7 @@ async def test_a_branch_that_comes_again_with_what_another_branch_wrote_is_repea
     verdict = await guarded.admit(2, claim, input_hash=head)
 
     assert (claim.input_is_head, claim.may_have_twin, claim.is_element_visited) == (True, False, True)
-    assert isinstance(verdict, Completed)
+    assert isinstance(verdict, JobResult)
     assert verdict.payload == b'{"step":1}'
 
 
@@ -256,7 +256,7 @@ async def test_a_branch_that_is_in_the_archive_is_repeated_with_what_another_bra
     assert await guarded.place.column("state", 1) is None
     assert (young.may_have_archived, claim.may_have_archived) == (False, True)
     assert (claim.may_have_twin, claim.is_element_visited) == (False, False)
-    assert isinstance(verdict, Completed)
+    assert isinstance(verdict, JobResult)
 
 
 async def test_a_step_whose_result_came_back_with_the_job_is_held_until_a_person_lets_it_go(guarded: Guarded) -> None:

@@ -10,8 +10,8 @@ from tests.support.entries import StoredEntry
 from tests.support.frames import ENGINE
 from tests.support.gate_cases import TENANT, GateSetup, opened, review_registry
 from tests.support.leasing import LeasingEngine
-from verbworker.engine.protocol import Variables
 from verbworker.errors import InstanceSuspended
+from verbworker.job.outcome import JobResult
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Database
@@ -58,7 +58,7 @@ class AskedEngine(LeasingEngine):
         if job_key not in self.resumed:
             raise InstanceSuspended("the process instance is suspended")
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         raise AssertionError("nothing is completed here")
 
 

@@ -24,7 +24,7 @@ from verbworker.errors import Fenced, PermanentContract, TransientExternal
 from verbworker.job.failpoint import Point
 from verbworker.job.frame import Delivery, FrameState
 from verbworker.job.job import RESERVED, Job
-from verbworker.job.outcome import Incident
+from verbworker.job.outcome import NO_RESULT, Incident
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind, Status
 from verbworker.testing.memory import JobState
@@ -415,7 +415,7 @@ async def test_a_frame_whose_instance_ended_outside_is_closed_and_its_entry_ende
 async def test_a_frame_whose_job_ended_otherwise_is_closed_and_its_entry_goes_on(place: CompensationSetup) -> None:
     job = await _first_job(place)
     await die(place.worker.executor, job, Point.PUSHED)
-    await place.engine.complete(job.key, {})  # a person, or a boundary event
+    await place.engine.complete(job.key, NO_RESULT)  # a person, or a boundary event
     await leases_end(place.database)
 
     await sweeper(place.database, place.engine).sweep()

@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.recorded_8_10 import Said
 from tests.support.recorded_story import MODEL, NotSent, OurCall, Send
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
+from verbworker.job.outcome import NO_RESULT, JobResult
 
 Body = Mapping[str, Any]
 
@@ -88,11 +89,11 @@ def _job_command(rpc: str, key: int, asks: Body) -> OurCall:
     match rpc:
         case "CompleteJob" if "result" in asks:
             return OurCall(
-                lambda engine: engine.complete(key, {}, lease_token=token),
+                lambda engine: engine.complete(key, NO_RESULT, lease_token=token),
                 *_without("result", "a listener that agrees sends no result"),
             )
         case "CompleteJob":
-            return OurCall(lambda engine: engine.complete(key, {}, lease_token=token), *_variables_of(asks))
+            return OurCall(lambda engine: engine.complete(key, NO_RESULT, lease_token=token), *_variables_of(asks))
         case "FailJob":
             return OurCall(lambda engine: engine.fail(key, retries=retries, message=message, lease_token=token))
         case "ThrowError":
@@ -179,7 +180,10 @@ def _rest_job_command(last: str, key: int, body: Body) -> OurCall:
             why = "always names the variables; no result is the default"
             named = {"variables": body.get("variables", {}), **lease}
             return OurCall(
-                lambda engine: engine.complete(key, named["variables"], lease_token=token), None, why, lambda _: named
+                lambda engine: engine.complete(key, JobResult(flags=named["variables"]), lease_token=token),
+                None,
+                why,
+                lambda _: named,
             )
         case "failure":
             retries, message = body["retries"], body.get("errorMessage", "")

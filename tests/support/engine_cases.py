@@ -9,6 +9,7 @@ from tests.support.frames import ENGINE
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Deployed, Resource, Start, Started
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 from verbworker.model.weave import Woven
 from verbworker.profile.compile import Compiled
 from verbworker.stores.cases.instances import Instances
@@ -101,7 +102,7 @@ async def throw_uncaught(engine: EmbeddedEngine) -> None:
 
 async def find_no_way(engine: EmbeddedEngine) -> None:
     """Reach the gateway while its condition does not hold."""
-    await engine.complete((await take(engine, "decide")).key, {"orch_way": False})
+    await engine.complete((await take(engine, "decide")).key, JobResult(flags={"orch_way": False}))
 
 
 async def exhaust_listener(engine: EmbeddedEngine) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.frames import ENGINE, FIRST, Place, claimed, make_delivery, make_job
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.jobs.step_guard import StepGuard
 
@@ -55,7 +55,7 @@ class Guarded:
         """Claim another job of the same step."""
         return await claimed(self.frames, self.place.delivery(key, **changes))
 
-    async def admit(self, key: int, claim: Claim, *, at: int = 1, input_hash: bytes = HASH) -> Claim | Completed:
+    async def admit(self, key: int, claim: Claim, *, at: int = 1, input_hash: bytes = HASH) -> Claim | JobResult:
         """Ask the guard."""
         return await self.guard.admit(self.job(key, at=at), claim, self.place.instance.instance_uid, input_hash)
 

@@ -10,6 +10,7 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
+from verbworker.job.outcome import JobResult
 from verbworker.stores.embedded.tokens import instance_of
 
 Grown = ZeebeEngine | EmbeddedEngine
@@ -33,9 +34,9 @@ class _Swallowing:
     swallowed: list[int]
     swallows = 1
 
-    def swallow(self, job_key: int, variables: Mapping[str, object]) -> bool:
+    def swallow(self, job_key: int, result: JobResult) -> bool:
         """Whether this completion gets lost."""
-        if len(self.swallowed) >= self.swallows or "domain_payload" not in variables:
+        if len(self.swallowed) >= self.swallows or not result.payload:
             return False
         self.swallowed.append(job_key)
         return True
@@ -44,24 +45,24 @@ class _Swallowing:
 class ForgetfulZeebe(_Swallowing, ZeebeEngine):
     """Zeebe behind such a line."""
 
-    async def complete(self, job_key: int, variables: Mapping[str, object], *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         """Complete a job, or believe so."""
-        if not self.swallow(job_key, variables):
-            await super().complete(job_key, variables, lease_token=lease_token)
+        if not self.swallow(job_key, result):
+            await super().complete(job_key, result, lease_token=lease_token)
 
 
 class ForgetfulEmbedded(_Swallowing, EmbeddedEngine):
     """The embedded engine behind such a line. What is committed together with a verdict is never lost."""
 
-    async def prepare_completion(self, job_key: int, variables: Mapping[str, object]) -> Completion:
+    async def prepare_completion(self, job_key: int, result: JobResult) -> Completion:
         """Forget the instance first: the completion of an external verb then takes a command of its own."""
         self._memory.take(instance_of(job_key))
-        return await super().prepare_completion(job_key, variables)
+        return await super().prepare_completion(job_key, result)
 
-    async def complete(self, job_key: int, variables: Mapping[str, object], *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         """Complete a job, or believe so."""
-        if not self.swallow(job_key, variables):
-            await super().complete(job_key, variables, lease_token=lease_token)
+        if not self.swallow(job_key, result):
+            await super().complete(job_key, result, lease_token=lease_token)
 
 
 def forgetful(settings: Settings, address: str) -> ForgetfulZeebe | ForgetfulEmbedded:

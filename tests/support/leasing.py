@@ -5,9 +5,10 @@ from uuid import uuid4
 
 from tests.support.recorded_8_10 import recorded
 from tests.support.worker_boot import ToldEngine
-from verbworker.engine.protocol import Ask, Variables
+from verbworker.engine.protocol import Ask
 from verbworker.errors import EngineError, InstanceSuspended, LeaseLost
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 
 class LeasingEngine(ToldEngine):
@@ -23,9 +24,9 @@ class LeasingEngine(ToldEngine):
         jobs = await super().activate(ask, limit, wait_ms)
         return [self._lease(job) for job in jobs if job.process_instance_key not in self.suspended]
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         self._check("complete", job_key, lease_token)
-        await super().complete(job_key, variables)
+        await super().complete(job_key, result)
 
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None

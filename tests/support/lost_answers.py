@@ -245,8 +245,8 @@ def lossy_commits(engine: Any, losses: Losses, proxy: Proxy) -> None:
 
         return await start_with(starts, noted)
 
-    async def lossy_prepare_completion(job_key: int, variables: Any) -> Any:
-        return LossyCompletion(await prepare_completion(job_key, variables), job_key)
+    async def lossy_prepare_completion(job_key: int, result: Any) -> Any:
+        return LossyCompletion(await prepare_completion(job_key, result), job_key)
 
     class LossyCompletion:
         """A completion whose commit may lose its answer."""

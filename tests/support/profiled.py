@@ -14,6 +14,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.weave import PARK, UNPARK, weave
 from verbworker.stores.deployments import Deployments
 from verbworker.work.starts.deploy import Deploy, DeployedModel, ReadyModel
@@ -164,11 +165,11 @@ async def deployed(rig: Rig, content: bytes) -> DeployedModel:
 async def at_the_wait(rig: Rig) -> Job:
     """Let the process stand at its wait; nobody else is there to serve the listeners."""
     job = await rig.heard(PARK)
-    await rig.engine.complete(job.key, {})
+    await rig.engine.complete(job.key, NO_RESULT)
     return job
 
 
 async def beyond_the_wait(rig: Rig) -> None:
     """Let the process go on behind its wait."""
     job = await rig.heard(UNPARK)
-    await rig.engine.complete(job.key, {})
+    await rig.engine.complete(job.key, NO_RESULT)

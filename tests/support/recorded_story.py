@@ -11,6 +11,7 @@ from typing import Any
 from verbworker.engine.protocol import Ask, InstanceState, Resource, Signal, Start
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import CommandInvalid, JobGone, JobNotActive, TaskTaken
+from verbworker.job.outcome import JobResult
 
 MODEL = b"<bpmn/>"
 
@@ -87,7 +88,7 @@ def take_work(job_key: int, retries: int = 3) -> OurCall:
 
 def complete(key: int, variables: Body | None = None, *, gives: object = None, is_same: bool = False) -> OurCall:
     def send(engine: ZeebeEngine) -> Awaitable[None]:
-        return engine.complete(key, variables or {})
+        return engine.complete(key, JobResult(flags=variables or {}))
 
     if is_same:
         return OurCall(send, gives)

@@ -1,10 +1,10 @@
 """The tie between tests and requirements: `req` marks checked, outcomes kept, and a table of what is proven.
 
-As a pytest plugin it refuses unknown ids, and ids that nothing in the gate proves, and remembers how each test last
-ended. Run as a module it collects the tests anew and prints two tables: of each requirement the engines on which its
-tests passed, and of each capability how many are proven, the rules of the sources apart from the lists beside them. A
-requirement is proven when every test marked with it passed. Tests of the full or the long form count once they have
-run, or where there are no others.
+As a pytest plugin it refuses unknown ids, rules of the sources without a marked test, and ids that nothing in the gate
+proves, and remembers how each test last ended. Run as a module it collects the tests anew and prints two tables: of
+each requirement the engines on which its tests passed, and of each capability how many are proven, the rules of the
+sources apart from the lists beside them. A requirement is proven when every test marked with it passed. Tests of the
+full or the long form count once they have run, or where there are no others.
 """
 
 import json
@@ -71,8 +71,12 @@ class Recorder:
                 self._engines[item.nodeid] = engine
             if ids and (item.get_closest_marker("full") or item.get_closest_marker("long")):
                 self._later.append(item.nodeid)
+        if not self._is_whole():
+            return
+        if bare := unmarked(self._marks):
+            self._refuse(f"no test is marked with {', '.join(bare)}")
         missing = [name for name in only_later(self._marks, self._later) if name not in ONLY_LATER]
-        if missing and self._is_whole():
+        if missing:
             self._refuse(f"no test of the gate proves {', '.join(missing)}; see tests/full.txt")
 
     def _refuse(self, reason: str) -> NoReturn:
@@ -143,6 +147,12 @@ def proven(
 def _is_proven(tests: Sequence[str], outcomes: Mapping[str, str], later: Collection[str]) -> bool:
     due = [test for test in tests if test not in later or test in outcomes] or tests
     return bool(due) and all(outcomes.get(test) == "passed" for test in due)
+
+
+def unmarked(marks: Mapping[str, Sequence[str]]) -> list[str]:
+    """The rules of the sources that no test is marked with."""
+    marked = _by_id(marks)
+    return [name for name in known_ids() if name not in marked and name.partition("-")[0] not in BESIDE]
 
 
 def only_later(marks: Mapping[str, Sequence[str]], later: Collection[str]) -> list[str]:

@@ -16,10 +16,12 @@ from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.embedded.job_completion import Completion
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Engine, Resource
+from verbworker.engine.variables import variables_of
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.job.frame import Frame
 from verbworker.job.job import RESERVED, Job
+from verbworker.job.outcome import JobResult
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
@@ -53,9 +55,9 @@ class RecordingZeebe(ZeebeEngine):
         await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
-        await super().complete(job_key, variables, lease_token=lease_token)
-        self.completions.append((job_key, dict(variables)))
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, result, lease_token=lease_token)
+        self.completions.append((job_key, variables_of(result)))
 
 
 class RecordingEmbedded(EmbeddedEngine):
@@ -72,19 +74,19 @@ class RecordingEmbedded(EmbeddedEngine):
         await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
-        await super().complete(job_key, variables, lease_token=lease_token)
-        self.completions.append((job_key, dict(variables)))
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, result, lease_token=lease_token)
+        self.completions.append((job_key, variables_of(result)))
 
-    async def prepare_completion(self, job_key: int, variables: Any) -> Completion:
-        prepared = await super().prepare_completion(job_key, variables)
+    async def prepare_completion(self, job_key: int, result: JobResult) -> Completion:
+        prepared = await super().prepare_completion(job_key, result)
         return RecordedCompletion(
             prepared.parts,
             prepared.command,
             prepared.turn,
             prepared.version,
             prepared.known,
-            noted=lambda: self.completions.append((job_key, dict(variables))),
+            noted=lambda: self.completions.append((job_key, variables_of(result))),
         )
 
 
@@ -114,9 +116,9 @@ class RecordingInline(InlineEngine):
         await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms, lease_token=lease_token)
         self.failures.append((job_key, retries, message))
 
-    async def complete(self, job_key: int, variables: Any, *, lease_token: str | None = None) -> None:
-        await super().complete(job_key, variables, lease_token=lease_token)
-        self.completions.append((job_key, dict(variables)))
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        await super().complete(job_key, result, lease_token=lease_token)
+        self.completions.append((job_key, variables_of(result)))
 
 
 @dataclass(slots=True)

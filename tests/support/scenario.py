@@ -14,11 +14,13 @@ from tests.support.stages import Stage
 from verbworker.engine.embedded.kernel.definition import USER_TASK
 from verbworker.engine.protocol import Ask, Deployed, Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
-from verbworker.job.job import Job
+from verbworker.job.job import PAYLOAD, PAYLOAD_HASH, Job
+from verbworker.job.outcome import JobResult
 
 VARIABLES = (
     *("orch_a", "orch_b", "orch_x", "orch_y", "orch_again", "corr_key"),
     *("order", "amount", "price", "country", "paid"),  # of plain models
+    *(PAYLOAD, PAYLOAD_HASH),
 )
 LONG_MS = 20 * 24 * 3600 * 1000  # longer than any scenario moves the clock
 _WAIT_S = 5
@@ -85,7 +87,7 @@ class Play:
     async def complete(self, kind: str, **variables: Any) -> None:
         """Complete the oldest job of a type that is seen."""
         job = self.job(kind)
-        await self.stage.engine.complete(job.key, variables)
+        await self.stage.engine.complete(job.key, JobResult(flags=variables))
         del self._taken[job.key]
 
     async def fail(self, kind: str, *, retries: int, backoff_s: float = 0) -> Job:

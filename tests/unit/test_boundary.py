@@ -28,11 +28,12 @@ from tests.support.frames import make_job
 from verblint.contracts.templates import parse
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Result
+from verbworker.engine.variables import variables_of
 from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.model.start_variables import begin
-from verbworker.payload.boundary import JobVariables, afresh, leave, overtaken, variables_of
+from verbworker.payload.boundary import JobVariables, afresh, leave, overtaken
 from verbworker.payload.signature import KeyRing, Seal
 from verbworker.profile.mapping import IoMapping
 from verbworker.profile.task_profile import TaskProfile
@@ -46,7 +47,7 @@ def writing(*fields: str) -> Registry:
     return make_registry(options={"writes": fields})
 
 
-def data_of(completed: Completed) -> dict[str, Any]:
+def data_of(completed: JobResult) -> dict[str, Any]:
     return dict(json.loads(completed.payload)["data"])
 
 
@@ -246,7 +247,7 @@ def test_a_case_that_does_not_fit_is_refused_without_showing_it(wrong: dict[str,
 # ---- out -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("PAY-10", "PAY-11", "ORC-07", "ORC-08", "NOT-01")
+@pytest.mark.req("PAY-10", "PAY-11", "PAY-18", "ORC-07", "ORC-08", "NOT-01")
 def test_an_answer_leaves_as_payload_hash_flags_and_keys_and_nothing_else() -> None:
     job = entered()
     changed = Case.model_validate({**DATA, "note": "seen"})

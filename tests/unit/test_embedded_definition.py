@@ -146,6 +146,51 @@ def test_a_message_may_start_a_process_with_or_without_a_key() -> None:
     }
 
 
+@pytest.mark.req("EMC-05", "EMC-20")
+def test_events_of_a_message_have_its_name_and_key_and_the_activity_they_are_attached_to() -> None:
+    events = (
+        '<intermediateCatchEvent id="odd"><messageEventDefinition messageRef="m1"/></intermediateCatchEvent>'
+        '<task id="work"/><boundaryEvent id="edge" attachedToRef="work" cancelActivity="false">'
+        '<messageEventDefinition messageRef="m2"/></boundaryEvent>'
+    )
+    key = '<extensionElements><zeebe:subscription correlationKey="=corr_{}"/></extensionElements>'
+    messages = [f'<message id="m{n}" name="docs.{n}">{key.format(n)}</message>' for n in (1, 2)]
+    (made,) = compile_models(between(events, *messages), "x.bpmn")
+    caught, edge, host = (made.nodes[name] for name in ("odd", "edge", "work"))
+
+    assert (caught.act, caught.wait, caught.attached_to) == (Action.CATCH, MessageWait("docs.1", "corr_1"), "")
+    assert (edge.wait, edge.attached_to, edge.is_interrupting) == (MessageWait("docs.2", "corr_2"), "work", False)
+    assert host.boundaries == ("edge",)
+
+
+@pytest.mark.req("EMC-20")
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ('<boundaryEvent id="edge" attachedToRef="gone">{}</boundaryEvent>', "attached to no activity"),
+        ('<boundaryEvent id="edge" attachedToRef="begin">{}</boundaryEvent>', "attached to no activity"),
+        ('<boundaryEvent id="edge">{}</boundaryEvent>', "attached to no activity"),
+        ('<boundaryEvent id="edge"><compensateEventDefinition/></boundaryEvent>', "attached to no activity"),
+        (
+            '<subProcess id="box"><startEvent id="in"/>'
+            '<boundaryEvent id="edge" attachedToRef="odd">{}</boundaryEvent></subProcess>',
+            "attached to no activity",
+        ),
+        (
+            '<intermediateCatchEvent id="edge"><messageEventDefinition messageRef="gone"/></intermediateCatchEvent>',
+            "waits for a message without a key",
+        ),
+    ],
+)
+def test_an_event_that_names_no_message_or_no_activity_is_refused(event: str, words: str) -> None:
+    key = '<extensionElements><zeebe:subscription correlationKey="=corr_case"/></extensionElements>'
+    drawn = event.format('<messageEventDefinition messageRef="m"/>')
+    reason = refusal(between(f'<task id="odd"/>{drawn}', f'<message id="m" name="docs">{key}</message>'))
+
+    assert "'edge'" in reason
+    assert words in reason
+
+
 def test_an_event_is_compiled_to_what_a_token_does_there() -> None:
     drawing = Drawing().start().plain("pass").catch("pause", timer="PT5S").catch("flagged", timer="=orch_due")
     drawing.send("told", "intermediateThrowEvent").terminate_end("stop")

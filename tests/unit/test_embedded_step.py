@@ -171,6 +171,20 @@ def test_a_message_is_waited_for_with_the_key_of_the_moment() -> None:
     assert (game.ended, game.state.variables["orch_seen"]) == ("completed", True)
 
 
+@pytest.mark.req("EMC-08")
+def test_a_key_is_what_was_written_last_and_an_inner_one_hides_an_outer_one() -> None:
+    inside = Drawing().start("in").receive("deep", "docs").end("out").flow("in", "deep", "out")
+    held = f"<bpmn:extensionElements>{mappings({'corr_key': '=orch_inner'})}</bpmn:extensionElements>"
+    drawing = Drawing().start().task("a").receive("wait", "docs").subprocess("box", inside, before=held).end()
+    game = Game(drawing.flow("begin", "a", "wait", "box", "end")).begin(corr_key="first", orch_inner="inner")
+    game.complete("a", corr_key="last")
+
+    assert [wait.correlation_key for wait in game.state.waits.values()] == ["last"]
+    game.deliver("wait")
+    assert [wait.correlation_key for wait in game.state.waits.values()] == ["inner"]
+
+
+@pytest.mark.req("EMC-08")
 def test_a_wait_without_a_key_is_an_incident() -> None:
     drawing = Drawing().start().receive("wait", "docs").end().flow("begin", "wait", "end")
     game = Game(drawing).begin()

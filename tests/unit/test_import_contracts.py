@@ -13,6 +13,7 @@ from importlinter.contracts.forbidden import ForbiddenContract
 ROOT = Path(__file__).parents[2]
 FRONT_DOOR = "verbs import the front door only"
 ENGINE = "an engine is chosen in one file"
+VARIABLES = "results become variables in the engines"
 INNER = {
     f"verbworker.{path.stem}"
     for path in (ROOT / "verbworker").iterdir()
@@ -65,6 +66,14 @@ def test_an_engine_imported_below_the_application_breaks_the_contract(
     graph: grimp.ImportGraph, importer: str, engine: str
 ) -> None:
     assert not holds(ENGINE, graph, importer, f"verbworker.engine.{engine}")
+
+
+@pytest.mark.req("ADP-08", "PAY-18")
+@pytest.mark.parametrize("package", sorted({*INNER - {"verbworker.engine"}, "verbworker.engine.protocol", "verbs"}))
+def test_results_become_variables_in_no_package_but_the_engines(graph: grimp.ImportGraph, package: str) -> None:
+    assert holds(VARIABLES, graph, "verbworker.engine.zeebe.engine", "verbworker.engine.variables")
+    assert package in options(VARIABLES)["source_modules"]
+    assert not holds(VARIABLES, graph, package, "verbworker.engine.variables")
 
 
 def test_the_contracts_hold_with_what_they_allow(graph: grimp.ImportGraph) -> None:

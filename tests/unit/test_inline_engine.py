@@ -8,6 +8,7 @@ from tests.support.drawing import Drawing
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import Backpressure, CommandInvalid, EngineUnavailable, JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.testing import Clock, InlineEngine, JobState
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -72,7 +73,7 @@ async def test_a_command_misbehaves_as_it_was_told(trouble: str, error: type[Exc
     getattr(engine, trouble)("complete")
 
     with pytest.raises(error):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
 
     assert await engine.alive(instance) is is_alive
 
@@ -110,10 +111,10 @@ async def test_a_job_can_be_delivered_again_after_it_was_completed() -> None:
     engine = await deployed(Drawing().start().task("work").task("then").end().flow("begin", "work", "then", "end"))
     await engine.start(Start("p", {}))
     (job,) = await taken(engine)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     engine.redeliver(job.key)
     (again,) = await taken(engine)
-    await engine.complete(again.key, {})
+    await engine.complete(again.key, NO_RESULT)
 
     assert (again.key, engine.jobs[job.key].state) == (job.key, JobState.COMPLETED)
     assert len(await taken(engine, "then")) == 1

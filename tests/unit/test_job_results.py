@@ -7,9 +7,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.virtual_time import virtual_time
-from verbworker.engine.protocol import Variables
 from verbworker.errors import Backpressure
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import MemoryEngine
@@ -24,7 +23,7 @@ class BusyEngine(MemoryEngine):
         self._refusals = refusals
         self.asked_at: list[float] = []
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         self.asked_at.append(asyncio.get_running_loop().time())
         if len(self.asked_at) <= self._refusals:
             raise Backpressure("too busy")
@@ -36,7 +35,7 @@ async def test_an_engine_that_is_too_busy_is_left_alone_for_longer_and_longer() 
     engine = BusyEngine(refusals=12)
     # Acknowledgements wait in memory until they are flushed, so nothing is asked of this database.
     frames = Frames(Database("postgresql://nobody@127.0.0.1/nothing", size=1), engine_id="e", owner=uuid4())
-    returned = await JobResults(engine, frames, timeout=timedelta(hours=1)).verdict(1, Completed(b"{}", "sha256:0"))
+    returned = await JobResults(engine, frames, timeout=timedelta(hours=1)).verdict(1, JobResult(b"{}", "sha256:0"))
     pauses = [after - before for before, after in zip(engine.asked_at, engine.asked_at[1:], strict=False)]
 
     assert returned

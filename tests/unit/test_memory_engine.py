@@ -9,6 +9,7 @@ from tests.support.virtual_time import turns, virtual_time
 from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import Backpressure, CommandInvalid, EngineUnavailable, JobGone, JobNotActive
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT, JobResult
 from verbworker.testing.memory import JobState, MemoryEngine
 
 ASK = Ask(type="a.one", worker="tests", timeout_ms=60_000, variables=("x", "gone"))
@@ -77,7 +78,7 @@ async def test_only_an_activation_can_time_out() -> None:
     engine = MemoryEngine()
     await started(engine)
     job = await the_job(engine)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     engine.time_out(job.key)
 
     assert engine.jobs[job.key].state is JobState.COMPLETED
@@ -156,10 +157,10 @@ async def test_what_was_pushed_and_not_read_is_given_back_when_a_stream_closes()
 async def test_a_completed_job_leads_to_the_next_verb_of_the_line() -> None:
     engine = MemoryEngine()
     instance = await started(engine, "a.one", "a.two")
-    await engine.complete((await the_job(engine)).key, {"x": 5})
+    await engine.complete((await the_job(engine)).key, JobResult(flags={"x": 5}))
     assert not engine.has_ended(instance)
     job = await the_job(engine, "a.two")
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     assert job.variables == {"x": 5}
     assert engine.has_ended(instance)
@@ -172,7 +173,7 @@ async def test_whoever_knows_a_key_may_complete_a_job() -> None:
     await started(engine)
     job = await the_job(engine)
     engine.time_out(job.key)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     assert engine.jobs[job.key].state is JobState.COMPLETED
 
@@ -182,10 +183,10 @@ async def test_a_completed_job_is_gone_for_every_command() -> None:
     engine = MemoryEngine()
     await started(engine)
     job = await the_job(engine)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
 
     with pytest.raises(JobGone):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobGone):
         await engine.fail(job.key, retries=1, message="")
     with pytest.raises(JobGone):
@@ -198,9 +199,9 @@ async def test_a_redelivered_job_moves_its_instance_once() -> None:
     engine = MemoryEngine()
     await started(engine, "a.one", "a.two")
     job = await the_job(engine)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     engine.redeliver(job.key)
-    await engine.complete((await the_job(engine)).key, {})
+    await engine.complete((await the_job(engine)).key, NO_RESULT)
 
     assert engine.jobs[job.key].completions == 2
     assert len(await polled(engine, "a.two")) == 1
@@ -213,7 +214,7 @@ async def test_a_failed_job_comes_again_after_its_backoff() -> None:
     await engine.fail(job.key, retries=2, message="away", backoff_ms=1000)
     assert await polled(engine) == []
     with pytest.raises(JobNotActive):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
     engine.advance(1)
 
     assert (await the_job(engine)).retries == 2
@@ -229,7 +230,7 @@ async def test_a_job_without_retries_is_an_incident_until_somebody_resolves_it()
     engine.advance(3600)
     assert await polled(engine) == []
     with pytest.raises(JobNotActive):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
     await engine.release(job.key, retries=7)
 
     assert (await the_job(engine)).retries == 7
@@ -265,7 +266,7 @@ async def test_the_jobs_of_a_cancelled_instance_are_gone() -> None:
     await engine.cancel(instance)
 
     with pytest.raises(JobGone):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobGone):
         await engine.cancel(instance + 1000)
 
@@ -301,10 +302,10 @@ async def test_a_command_misbehaves_as_often_as_it_was_told(
     job = await the_job(engine)
     getattr(engine, trouble)("complete")
     with pytest.raises(error):
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
     after = engine.jobs[job.key].state
     if after is JobState.ACTIVATED:
-        await engine.complete(job.key, {})
+        await engine.complete(job.key, NO_RESULT)
 
     assert (after, engine.jobs[job.key].state) == (state, JobState.COMPLETED)
 
@@ -337,7 +338,7 @@ async def test_an_instance_is_alive_until_it_is_through_or_cancelled() -> None:
     through, cancelled = await started(engine, "a.one"), await started(engine, "a.one")
     before = [await engine.alive(key) for key in (through, cancelled)]
     (job,) = await polled(engine, limit=1)
-    await engine.complete(job.key, {})
+    await engine.complete(job.key, NO_RESULT)
     await engine.cancel(cancelled)
 
     assert before == [True, True]

@@ -11,10 +11,10 @@ from tests.support.weaving import SHARED, registry_of
 from verbworker.contract.registry import Registry
 from verbworker.contract.task import variables_bytes
 from verbworker.engine.protocol import Resource
+from verbworker.engine.variables import variables_of
 from verbworker.errors import CannotRun, ContractInvalid, Refused
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import PLAIN_SEAL, JobResult
 from verbworker.model.weave import PLAIN_PROCESS, take_plain
-from verbworker.payload.boundary import PLAIN_SEAL, variables_of
 from verbworker.profile.migration import report_on
 
 MODEL = Path(orders.__file__).with_name("orders.bpmn")
@@ -60,7 +60,7 @@ def test_a_workflow_verb_lists_no_plain_task() -> None:
 def test_what_a_plain_job_answered_is_what_the_engine_gets() -> None:
     content = variables_bytes("t", {"a": [1, None], "b": "ä"})
 
-    assert variables_of(Completed(content, PLAIN_SEAL)) == {"a": [1, None], "b": "ä"}
+    assert variables_of(JobResult(content, PLAIN_SEAL)) == {"a": [1, None], "b": "ä"}
 
 
 # ---- the report -----------------------------------------------------------------------------------------------------

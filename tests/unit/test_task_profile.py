@@ -63,6 +63,26 @@ def test_an_idempotency_key_is_made_of_the_run_and_the_state() -> None:
     assert not terms().counts_steps
 
 
+@pytest.mark.req("CPL-15", "X-26")
+def test_tasks_of_one_type_are_told_apart_by_their_element() -> None:
+    tasks = [
+        {
+            "id": name,
+            "task": {"type": "kyc.check", "policy": policy, "idempotency_key_template": f"{name}/${{step_id}}"},
+        }
+        for name, policy in (("ask", "patient"), ("ask_again", "hasty"))
+    ]
+    ir = {"process": {"id": "kyc", "definition_id": "kyc/1"}, "nodes": tasks, "messages": []}
+    profile = ProcessProfile.of("sha256:0", ir, {"patient": POLICY, "hasty": POLICY})
+    terms_of = {name: profile.task(name) for name in ("ask", "ask_again")}
+
+    assert [one.policy.name for one in terms_of.values() if one.policy] == ["patient", "hasty"]
+    assert [one.idempotency_key(make_job(element_id=name), {}, visit=1) for name, one in terms_of.items()] == [
+        "ask/ask",
+        "ask_again/ask_again",
+    ]
+
+
 @pytest.mark.req("TPL-04", "TPL-05", "X-26")
 @pytest.mark.parametrize(
     ("state", "code"),

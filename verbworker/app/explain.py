@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from verbworker.job.frame import FrameState, FrameStep
-from verbworker.payload.boundary import PLAIN_SEAL
+from verbworker.job.outcome import PLAIN_SEAL
 from verbworker.stores.jobs.histories import FrameEvent, FrameReport, History
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 Variables = Mapping[str, object]
 
@@ -172,12 +173,11 @@ class EngineOffers:
 class JobCommands(Protocol):
     """Receives the results of jobs. Running a job needs no more, so that a substitute can replace an engine.
 
-    `lease_token` is the one of the delivery that the command answers. `LeaseLost` if the job is leased to another
-    delivery, or if it is leased and the caller has no token.
+    `lease_token` is that of the delivery. `LeaseLost` if the job is leased and the token is another's, or missing.
     """
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
-        """Complete a job with these variables; `JobGone` if it is already completed or cancelled."""
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        """Complete a job with its result; `JobGone` if it is already completed or cancelled."""
 
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None
@@ -306,7 +306,7 @@ class SameDatabase(Protocol):
     ) -> list[Started]:
         """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
 
-    async def prepare_completion(self, job_key: int, variables: Variables) -> "PreparedCompletion":
+    async def prepare_completion(self, job_key: int, result: JobResult) -> "PreparedCompletion":
         """Return the completion of a job for the caller's transaction. Nothing is saved yet."""
 
 

@@ -1,24 +1,39 @@
-"""How a run ends: a closed set of values, stored before the engine receives them."""
+"""How a run ends: a closed set of values, stored before the engine receives them.
+
+Their labels are what metrics and spans call them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+PLAIN_SEAL = "plain"
+"""The seal of a plain job's output, which is the variables themselves: there is no payload to seal."""
+
 
 @dataclass(frozen=True, slots=True)
-class Completed:
-    """The verb is done: these bytes, this seal and these flags are its permanent answer."""
+class JobResult:
+    """The permanent answer of a job: the bytes of its envelope and their seal, flags and correlation keys.
 
-    payload: bytes
-    seal: str
+    An engine completes the job with it. A result without a payload leaves the payload of the instance as it is.
+    """
+
+    label: ClassVar[str] = "completed"
+    payload: bytes = b""
+    seal: str = ""
     flags: Mapping[str, object] = field(default_factory=dict)
     correlation: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_RESULT = JobResult()
+"""Completes a job and changes nothing: what a listener or a gate answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thrown:
     """A business rejection with a code that the model catches: the engine receives a BPMN error."""
 
+    label: ClassVar[str] = "thrown"
     code: str
     message: str
 
@@ -27,6 +42,7 @@ class Thrown:
 class Retry:
     """The run failed and may be tried again after `delay` seconds, at the cost of one retry."""
 
+    label: ClassVar[str] = "retry"
     kind: str
     code: str
     message: str
@@ -37,6 +53,7 @@ class Retry:
 class Yielded:
     """Our own infrastructure failed: the job is returned without spending a retry."""
 
+    label: ClassVar[str] = "yielded"
     kind: ClassVar[str] = "TransientInfrastructure"
     code: str
     message: str
@@ -47,12 +64,13 @@ class Yielded:
 class Incident:
     """Retrying cannot help: the job stops until a person looks at it."""
 
+    label: ClassVar[str] = "incident"
     kind: str
     code: str
     message: str
 
 
-Verdict = Completed | Thrown
+Verdict = JobResult | Thrown
 """A final outcome: its frame is `completed` and is replayed, never run again."""
 
 

@@ -1,6 +1,5 @@
 """The boundary of a job: checks before a verb sees the case, and before its answer leaves."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.job.frame import Claim, InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.model.start_variables import seal_of
 from verbworker.payload.canonical import canonical
 from verbworker.payload.envelope import DomainPayload, payload_bytes, unpack
@@ -30,8 +29,6 @@ from verbworker.payload.upgrade import Upgrades
 from verbworker.profile.task_profile import NO_TASK_PROFILE, TaskProfile
 
 _LONGEST_UUID = 45  # urn:uuid:{...}
-PLAIN_SEAL = "plain"
-"""The seal of a plain job's output, which is the variables themselves: there is no payload to seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +214,7 @@ def overtaken(entered: AdmittedJob, correlation: Mapping[str, str]) -> AdmittedJ
     return replace(entered, instance=replace(entered.instance, correlation=correlation))
 
 
-def leave(entered: AdmittedJob, answer: object, *, head: Head | None = None) -> Completed:
+def leave(entered: AdmittedJob, answer: object, *, head: Head | None = None) -> JobResult:
     """Check a verb's answer and convert it to what is stored and sent; raise `PermanentContract`.
 
     With `head`, the verb's changes are merged onto a payload that another branch wrote in the meantime.
@@ -241,7 +238,7 @@ def leave(entered: AdmittedJob, answer: object, *, head: Head | None = None) -> 
     payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
     content = payload.to_bytes(budget=workflow.budget)
     seal = entered.seal.seal(content, tenant=tenant, instance_uid=str(uid), version=version + 1)
-    return Completed(content, seal, dict(result.flags), correlation)
+    return JobResult(content, seal, dict(result.flags), correlation)
 
 
 def _keys(entered: AdmittedJob, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
@@ -281,19 +278,6 @@ def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
     except PydanticSerializationError:
         raise PermanentContract(f"{verb.name} answered a case that is not JSON", code="AnswerInvalid") from None
     return changed
-
-
-def variables_of(completed: Completed) -> Mapping[str, object]:
-    """Return the process variables for a verdict: these and no others."""
-    if completed.seal == PLAIN_SEAL:
-        variables: dict[str, object] = json.loads(completed.payload)
-        return variables
-    return {
-        PAYLOAD: completed.payload.decode(),
-        PAYLOAD_HASH: completed.seal,
-        **completed.flags,
-        **completed.correlation,
-    }
 
 
 def _uuid(value: object) -> UUID | None:

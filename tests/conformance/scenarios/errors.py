@@ -5,6 +5,7 @@ import pytest
 from tests.support.drawing import Drawing
 from tests.support.scenario import Play, scenario
 from verbworker.errors import JobGone, JobNotActive
+from verbworker.job.outcome import NO_RESULT
 
 
 def caught(*codes: str) -> Drawing:
@@ -26,7 +27,7 @@ async def an_error_goes_to_the_event_that_names_it(play: Play) -> None:
     await play.lives("on_NO")
     assert play.carries("on_NO") == {"orch_x": 1}
     with pytest.raises(JobGone):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     await play.complete("on_NO")
     await play.ends()
 
@@ -62,7 +63,7 @@ async def an_error_that_nobody_catches_holds_its_job(play: Play) -> None:
     job = await play.throw("work", "OTHER")
     await play.stands("UNHANDLED_ERROR_EVENT")
     with pytest.raises(JobNotActive):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     await play.release(job)
     await play.lives("work")
     assert play.job("work").key == job.key

@@ -119,6 +119,19 @@ async def a_task_with_two_arrows_in_runs_for_each_token(play: Play) -> None:
     await play.ends()
 
 
+@scenario(
+    Drawing().start().task("first", "check").task("second", "check").end().flow("begin", "first", "second", "end"),
+    proves=("CPL-15", "JOB-08"),
+)
+async def tasks_of_one_type_are_one_kind_of_job_and_name_their_element(play: Play) -> None:
+    await play.start()
+    for element in ("first", "second"):
+        await play.lives("check")
+        assert play.job("check").element_id == element
+        await play.complete("check")
+    await play.ends()
+
+
 @scenario(Drawing().start().task("a").flow("begin", "a"))
 async def a_token_that_leads_nowhere_ends(play: Play) -> None:
     await play.start()

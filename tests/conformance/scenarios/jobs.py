@@ -5,6 +5,7 @@ import pytest
 from tests.support.drawing import Drawing
 from tests.support.scenario import Play, scenario
 from verbworker.errors import CommandInvalid, JobGone, JobNotActive
+from verbworker.job.outcome import NO_RESULT, JobResult
 
 
 def line() -> Drawing:
@@ -17,6 +18,29 @@ async def a_job_has_the_retries_of_its_model(play: Play) -> None:
     await play.sees("a")
     assert (play.job("a").retries, play.job("a").element_id) == (5, "a")
     assert play.job("a").process_instance_key == play.instance
+
+
+@scenario(
+    Drawing().start().task("a").task("b").task("c").end().flow("begin", "a", "b", "c", "end"),
+    proves=("ADP-06", "ADP-08", "PAY-18"),
+)
+async def a_result_is_payload_and_hash_flags_and_keys_and_none_changes_nothing(play: Play) -> None:
+    await play.start(orch_a=1)
+    await play.sees("a")
+    result = JobResult('{"name":"Zoë"}'.encode(), "sha256:1", {"orch_x": True}, {"corr_key": "k"})
+    await play.stage.engine.complete(play.job("a").key, result)
+    carried = {
+        "domain_payload": '{"name":"Zoë"}',
+        "domain_payload_hash": "sha256:1",
+        "orch_a": 1,
+        "orch_x": True,
+        "corr_key": "k",
+    }
+    await play.lives("b")
+    assert play.carries("b") == carried
+    await play.stage.engine.complete(play.job("b").key, NO_RESULT)
+    await play.sees("c")
+    assert play.carries("c") == carried
 
 
 @scenario(line(), proves=("FAIL-02", "TST-24"))
@@ -37,7 +61,7 @@ async def a_failed_job_rests_for_its_backoff(play: Play) -> None:
     job = await play.fail("a", retries=2, backoff_s=600)
     await play.lives()
     with pytest.raises(JobNotActive):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     with pytest.raises(JobNotActive):
         await play.stage.engine.fail(job.key, retries=1, message="again")
     with pytest.raises(JobNotActive):
@@ -53,7 +77,7 @@ async def a_job_without_retries_is_an_incident(play: Play) -> None:
     job = await play.fail("a", retries=0)
     await play.stands("JOB_NO_RETRIES")
     with pytest.raises(JobNotActive):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     await play.advance(600)
     await play.lives()
     await play.release(job, retries=4)
@@ -102,7 +126,7 @@ async def a_completed_job_is_gone_for_every_command(play: Play) -> None:
     await play.complete("a")
     engine = play.stage.engine
     for command in (
-        engine.complete(key, {}),
+        engine.complete(key, NO_RESULT),
         engine.fail(key, retries=1, message="late"),
         engine.throw(key, code="NO", message="late"),
         engine.extend(key, 1000),
@@ -130,7 +154,7 @@ async def a_job_may_be_completed_after_its_time(play: Play) -> None:
     await play.start()
     job = await play.take("a", 60)
     await play.advance(61)
-    await play.stage.engine.complete(job.key, {"orch_x": "late"})
+    await play.stage.engine.complete(job.key, JobResult(flags={"orch_x": "late"}))
     await play.lives("b")
     assert play.carries("b") == {"orch_x": "late"}
 
@@ -141,9 +165,9 @@ async def the_first_of_two_workers_completes_a_job(play: Play) -> None:
     late = await play.take("a", 60)
     await play.advance(61)
     await play.sees("a")
-    await play.stage.engine.complete(late.key, {"orch_x": "late"})
+    await play.stage.engine.complete(late.key, JobResult(flags={"orch_x": "late"}))
     with pytest.raises(JobGone):
-        await play.stage.engine.complete(play.job("a").key, {"orch_x": "again"})
+        await play.stage.engine.complete(play.job("a").key, JobResult(flags={"orch_x": "again"}))
     await play.lives("b")
     assert play.carries("b") == {"orch_x": "late"}
 
@@ -178,7 +202,7 @@ async def an_instance_is_cancelled_once(play: Play) -> None:
     with pytest.raises(JobGone):
         await play.cancel()
     with pytest.raises(JobGone):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     await play.ends()
 
 
@@ -199,7 +223,7 @@ async def the_job_of_an_interrupted_host_is_gone(play: Play) -> None:
     await play.advance(61)
     await play.sees("hurry")
     with pytest.raises(JobGone):
-        await play.stage.engine.complete(job.key, {})
+        await play.stage.engine.complete(job.key, NO_RESULT)
     await play.lives("hurry")
 
 

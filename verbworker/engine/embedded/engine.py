@@ -44,8 +44,10 @@ from verbworker.engine.protocol import (
     Started,
     Variables,
 )
+from verbworker.engine.variables import variables_of
 from verbworker.errors import CommandInvalid, EngineError, JobGone, JobNotActive
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
@@ -172,17 +174,17 @@ class EmbeddedEngine:
 
     # ---- job commands ------------------------------------------------------------------------------------------------
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
-        """Complete a job with these variables."""
-        await self._tell(job_key, told.CompleteJob(job_key, to_plain_json(variables)), is_job=True)
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        """Complete a job with its result."""
+        await self._tell(job_key, told.CompleteJob(job_key, to_plain_json(variables_of(result))), is_job=True)
 
     def shares(self, database: Database) -> bool:
         """Return whether a transaction on this database can move tokens."""
         return self._database.is_same(database)
 
-    async def prepare_completion(self, job_key: int, variables: Variables) -> Completion:
+    async def prepare_completion(self, job_key: int, result: JobResult) -> Completion:
         """Return the completion of a job for the caller's transaction."""
-        command = told.CompleteJob(job_key, to_plain_json(variables))
+        command = told.CompleteJob(job_key, to_plain_json(variables_of(result)))
         known = self._memory.take(instance_of(job_key))
         if known is None:
             return Completion(self._completions, command)

@@ -27,8 +27,10 @@ from verbworker.engine.protocol import (
     Started,
     Variables,
 )
+from verbworker.engine.variables import variables_of
 from verbworker.errors import CommandInvalid, JobGone
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,9 +178,9 @@ class InlineEngine:
             while not stream.pushed.empty():
                 self._give_back(stream.pushed.get_nowait())
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         """Complete a job and continue its instance."""
-        self._strike("complete", lambda: self._instances.complete(job_key, variables))
+        self._strike("complete", lambda: self._instances.complete(job_key, variables_of(result)))
 
     async def fail(
         self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0, lease_token: str | None = None

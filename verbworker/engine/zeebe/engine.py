@@ -28,6 +28,7 @@ from verbworker.engine.protocol import (
     Started,
     Variables,
 )
+from verbworker.engine.variables import variables_of
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
@@ -41,6 +42,7 @@ from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.engine.zeebe.transport import transport
 from verbworker.errors import ContractInvalid, EngineError
 from verbworker.job.job import Job
+from verbworker.job.outcome import JobResult
 
 _log = logging.getLogger(__name__)
 
@@ -147,9 +149,9 @@ class ZeebeEngine:
         finally:
             await self._give_back([self._job(told, ask) for told in unread])
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
-        """Complete a job with these variables."""
-        text = wire.text_of(variables)
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
+        """Complete a job with its result."""
+        text = wire.text_of(variables_of(result))
         request = wire.message(pb.CompleteJobRequest, jobKey=job_key, variables=text)
         await self._send("CompleteJob", wire.add_lease(request, lease_token))
 

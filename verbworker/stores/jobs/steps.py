@@ -8,7 +8,7 @@ from uuid import UUID
 from verbworker.errors import Fenced
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
 
@@ -75,13 +75,13 @@ class Steps:
         key: str = row["idempotency_key"]
         return key
 
-    async def repeat(self, claim: Claim, twin: Twin) -> Completed:
+    async def repeat(self, claim: Claim, twin: Twin) -> JobResult:
         """Store a completed twin's verdict as this claim's own and return it; raise `Fenced` when the claim is lost."""
         row = await self._database.fetchrow(query("steps", "repeat"), *self._of(claim), twin.job_key)
         if row is None:
             raise Fenced(f"job {claim.job_key} was claimed by another worker")
         flags, correlation = json.loads(row["flags"] or "{}"), json.loads(row["correlation"] or "{}")
-        return Completed(row["output"], row["output_seal"], flags, correlation)
+        return JobResult(row["output"], row["output_seal"], flags, correlation)
 
     async def succeed(self, claim: Claim, twin: Twin) -> str | None:
         """Close a twin that stopped and take over its idempotency key; None when the twin moved on meanwhile."""

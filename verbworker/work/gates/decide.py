@@ -20,6 +20,7 @@ from verbworker.errors import (
     RequestConflict,
     StoreError,
 )
+from verbworker.job.outcome import NO_RESULT
 from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, SilentGate, UnsentDecision
@@ -100,7 +101,7 @@ class DecisionSender:
             await tasks_of(self._engine).complete_user_task(unsent.user_task_key)
         elif unsent.job_key is not None:
             try:
-                await self._engine.complete(unsent.job_key, {}, lease_token=lease_token)
+                await self._engine.complete(unsent.job_key, NO_RESULT, lease_token=lease_token)
             except LeaseLost:
                 await redeliver(self._engine, unsent.job_key)
                 raise

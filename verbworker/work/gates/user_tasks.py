@@ -24,6 +24,7 @@ from verbworker.errors import (
 )
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
 from verbworker.model.waits import due, ends
 from verbworker.payload.boundary import JobVariables
@@ -126,7 +127,7 @@ class UserTaskJobs:
             _log.info("a change of a user task is denied", extra={"job_key": job.key, "reason": str(no)})
             await tasks_of(self._engine).deny(job.key, str(no), lease_token=job.lease_token)
             return True
-        await self._engine.complete(job.key, {}, lease_token=job.lease_token)
+        await self._engine.complete(job.key, NO_RESULT, lease_token=job.lease_token)
         if is_decision and gate is not None:
             await self._gates.record_answer(gate.token_id, gone=False)
         return True

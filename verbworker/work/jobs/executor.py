@@ -29,7 +29,7 @@ from verbworker.job.classify import Failed, classify
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, Delivery, FrameState, InstanceFacts, idempotency_key
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.job.outcome import Incident, JobResult, Retry, Thrown, Yielded
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter
 from verbworker.payload.signature import KeyRing
@@ -149,9 +149,9 @@ class Executor:
                 with self._leases.keep_lease(claim, job, began) as running:
                     outcome = await self._run(running, reserved, profile)
                     stored = await self._pop(running, outcome)
-                    reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
+                    reach(Point.POPPED if isinstance(stored, JobResult | Thrown) else Point.FAILED)
                     await self._return(running, stored)
-                    span.record_end(type(stored).__name__.lower(), getattr(stored, "kind", None))
+                    span.record_end(stored.label, getattr(stored, "kind", None))
                     reach(Point.RETURNED)
             except (DuplicateInstance, JobVanished, StepMovedOn) as error:
                 span.record_end("job gone")
@@ -242,8 +242,8 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, running: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
-        """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
+    async def _run(self, running: RunningJob, reserved: JobVariables, profile: JobProfile) -> JobResult | Failed:
+        """Run the verb. A `JobResult` that it returns is stored already, in the verb's transaction if it has one."""
         job, claim, policy = running.job, running.claim, self._policy(running.job, profile.task_profile)
         if isinstance(task := self._kind(job).verb, PlainTask):
             return await self._plain.run(task, running, policy)
@@ -254,7 +254,7 @@ class Executor:
                 claim = replace(claim, instance=instance)
             if self._guard is not None and claim.has_doubt and reserved.instance_uid is not None:
                 admitted = await self._guard.admit(job, claim, reserved.instance_uid, reserved.hash)
-                if isinstance(admitted, Completed):
+                if isinstance(admitted, JobResult):
                     return admitted
                 claim = admitted
             if claim.instance is not None:
@@ -308,9 +308,9 @@ class Executor:
 
     # ---- POP: the outcome is durable before it is sent to the engine ----------------------------------------------
 
-    async def _pop(self, running: RunningJob, outcome: Completed | Failed) -> Completed | Failed:
+    async def _pop(self, running: RunningJob, outcome: JobResult | Failed) -> JobResult | Failed:
         """Store how a run ended, unless its own transaction did so."""
-        if isinstance(outcome, Completed):
+        if isinstance(outcome, JobResult):
             return outcome
         failed = outcome
         if not await self._persist(running.claim, lambda: self._write(running.claim, failed)):
@@ -346,13 +346,13 @@ class Executor:
 
     # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 
-    async def _return(self, running: RunningJob, outcome: Completed | Failed) -> None:
-        kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
-        metrics.OUTCOMES.labels(running.job.type, type(outcome).__name__.lower(), kind).inc()
+    async def _return(self, running: RunningJob, outcome: JobResult | Failed) -> None:
+        kind = "" if isinstance(outcome, JobResult | Thrown | Yielded) else outcome.kind
+        metrics.OUTCOMES.labels(running.job.type, outcome.label, kind).inc()
         match outcome:
-            case Completed() if running.is_answered:
+            case JobResult() if running.is_answered:
                 metrics.ANSWERS.labels("complete", "together").inc()
-            case Completed() | Thrown():
+            case JobResult() | Thrown():
                 await self._returns.verdict(running.job.key, outcome, lease_token=running.job.lease_token)
             case Retry() | Yielded() | Incident():
                 await self._returns.failure(running, outcome)

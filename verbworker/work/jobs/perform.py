@@ -33,8 +33,8 @@ from verbworker.job.current_verb import performing
 from verbworker.job.error_place import locate_error
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, FrameState
-from verbworker.job.outcome import Completed, Incident, Retry
-from verbworker.payload.boundary import AdmittedJob, afresh, leave, variables_of
+from verbworker.job.outcome import Incident, JobResult, Retry
+from verbworker.payload.boundary import AdmittedJob, afresh, leave
 from verbworker.profile.task_profile import HEADER
 from verbworker.retrying import VERB_TRANSACTION
 from verbworker.stores.access.guarded_connection import GuardedConnection
@@ -179,13 +179,13 @@ class External:
         self._verdicts = verdicts
         self._persist = persist
 
-    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
+    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> JobResult:
         """Call a verb and store its verdict; with the completed job if the engine is in the same database."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         answer = await self._verb_run.perform(entered, claim, running, limit, None)
         reach(Point.PERFORMED)
         completed = leave(entered, answer)
-        merged: list[Completed] = []
+        merged: list[JobResult] = []
 
         async def pop() -> bool:
             row = verdict(entered, claim, completed, entered.base_hash)
@@ -204,10 +204,10 @@ class External:
             raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
         return merged[-1] if merged else completed
 
-    async def _finish(self, engine: SameDatabase, row: VerdictRow, completed: Completed) -> bool:
+    async def _finish(self, engine: SameDatabase, row: VerdictRow, completed: JobResult) -> bool:
         """Store a verdict and complete its job in one commit; False if it takes one after the other."""
         try:
-            move = await engine.prepare_completion(row.claim.job_key, variables_of(completed))
+            move = await engine.prepare_completion(row.claim.job_key, completed)
         except EngineError as error:
             # The call is done, so its verdict is stored in any case. Then the engine refuses it once more, on record.
             _log.info("not moved in one commit", extra={"job_key": row.claim.job_key, "reason": str(error)})
@@ -232,17 +232,17 @@ class Transactional:
         self._verdicts = verdicts
         self._engine = same_database(engine, database)
 
-    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> Completed:
+    async def run(self, entered: AdmittedJob, claim: Claim, running: RunningJob, policy: Policy) -> JobResult:
         """Run a verb so that its writes and its verdict are one commit: both happen or neither does."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         first = iter((entered,))
 
-        async def attempt() -> Completed:
+        async def attempt() -> JobResult:
             return await self._attempt(next(first, None) or afresh(entered), claim, running, limit)
 
         return await VERB_TRANSACTION.run(attempt)
 
-    async def _attempt(self, entered: AdmittedJob, claim: Claim, running: RunningJob, limit: timedelta) -> Completed:
+    async def _attempt(self, entered: AdmittedJob, claim: Claim, running: RunningJob, limit: timedelta) -> JobResult:
         end = _VerbEnd(self._frames, self._verdicts, self._engine, entered, claim)
         ends_at = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
@@ -283,10 +283,10 @@ class _VerbEnd:
         self._entered = entered
         self._claim = claim
         self._move: PreparedCompletion | None = None
-        self.completed: Completed | None = None
+        self.completed: JobResult | None = None
         self.has_moved = False
 
-    async def store(self, transaction: LazyTransaction, answer: object) -> Completed:
+    async def store(self, transaction: LazyTransaction, answer: object) -> JobResult:
         """Store the verdict, in one statement if possible. A verb that wrote nothing needs no transaction around it."""
         entered, claim = self._entered, self._claim
         completed = self.completed = leave(entered, answer)
@@ -295,7 +295,7 @@ class _VerbEnd:
             if await self._frames.pop_completed_in(transaction.connection, row):
                 return completed
         else:
-            self._move = await self._engine.prepare_completion(claim.job_key, variables_of(completed))
+            self._move = await self._engine.prepare_completion(claim.job_key, completed)
             match await self._move.finish_in(transaction.connection, self._frames.columns_of(row)):
                 case "done":
                     self.has_moved = True
@@ -310,12 +310,12 @@ class _VerbEnd:
         self.completed = completed
         return completed
 
-    async def _move_in(self, connection: Connection, completed: Completed) -> None:
+    async def _move_in(self, connection: Connection, completed: JobResult) -> None:
         """Complete the job and acknowledge the frame; a refused move is sent later."""
         if self._engine is None:
             return
         self.drop()
-        self._move = await self._engine.prepare_completion(self._claim.job_key, variables_of(completed))
+        self._move = await self._engine.prepare_completion(self._claim.job_key, completed)
         try:
             await self._move.save_in(connection)
         except EngineError as error:

@@ -25,8 +25,8 @@ from verbworker.job.error_place import RaisedError, locate_error
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown
-from verbworker.payload.boundary import PLAIN_SEAL, JobVariables
+from verbworker.job.outcome import PLAIN_SEAL, Incident, JobResult, Retry, Thrown
+from verbworker.payload.boundary import JobVariables
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
@@ -62,8 +62,8 @@ class PlainJobs:
         self._persist = persist
         self._judge = judge
 
-    async def run(self, task: PlainTask, running: RunningJob, policy: Policy) -> Completed | Failed:
-        """Run a task. A `Completed` that it returns is stored already."""
+    async def run(self, task: PlainTask, running: RunningJob, policy: Policy) -> JobResult | Failed:
+        """Run a task. A `JobResult` that it returns is stored already."""
         failed: Failed
         try:
             match await self._perform(task, running, policy):
@@ -98,7 +98,7 @@ class PlainJobs:
         reach(Point.PERFORMED)
         return end
 
-    async def _store(self, claim: Claim, content: bytes) -> Completed:
+    async def _store(self, claim: Claim, content: bytes) -> JobResult:
         async def pop() -> bool:
             await self._frames.pop_variables(claim, content, sha256(content).digest(), PLAIN_SEAL)
             return True
@@ -107,7 +107,7 @@ class PlainJobs:
             await self._persist(claim, pop)
         except StoreError as error:
             raise OutcomeUnknown("the task is done, but its variables cannot be stored", code="NotStored") from error
-        return Completed(content, PLAIN_SEAL)
+        return JobResult(content, PLAIN_SEAL)
 
     def _classify(self, task: PlainTask, error: Exception, running: RunningJob, policy: Policy) -> Failed:
         claim = running.claim

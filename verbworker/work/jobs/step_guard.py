@@ -21,7 +21,7 @@ from verbworker import metrics
 from verbworker.errors import PermanentContract, TransientInfrastructure, VerbworkerError
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed
+from verbworker.job.outcome import JobResult
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Definition, Deployments
 from verbworker.stores.jobs.steps import Steps, Twin
@@ -78,7 +78,7 @@ class StepGuard:
         """Return the guard of one engine's steps."""
         return cls(Steps(database, engine_id=engine_id), Deployments(database, engine_id=engine_id))
 
-    async def admit(self, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim | Completed:
+    async def admit(self, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim | JobResult:
         """Return the claim to run with, or the verdict of a job that did the step before.
 
         Raises `TransientInfrastructure` while another job of the step runs, and `PermanentContract` when it cannot be
@@ -141,7 +141,7 @@ class StepGuard:
             if twin.state is FrameState.COMPLETED and not _is_other_visit(place, twin):
                 raise StepDone(self, twin)
 
-    async def repeat(self, job: Job, claim: Claim, twin: Twin) -> Completed:
+    async def repeat(self, job: Job, claim: Claim, twin: Twin) -> JobResult:
         """Answer a job with the verdict that its step got under another key."""
         metrics.REPEATED_STEPS.labels(job.type).inc()
         _log.warning(

@@ -22,8 +22,8 @@ from verbworker.errors import (
 )
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Verdict, Yielded, describe_failure
-from verbworker.payload.boundary import AdmittedJob, JobVariables, leave, overtaken, variables_of
+from verbworker.job.outcome import Incident, JobResult, Retry, Thrown, Verdict, Yielded, describe_failure
+from verbworker.payload.boundary import AdmittedJob, JobVariables, leave, overtaken
 from verbworker.retrying import DATABASE, ENGINE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.suspensions import Suspensions
@@ -46,14 +46,14 @@ class Verdicts:
         self._frames = frames
         self._guard = guard
 
-    async def pop_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
+    async def pop_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> JobResult:
         """Store a verb's answer, merged if the payload has changed."""
         completed = leave(entered, answer)
         if await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, entered.base_hash)):
             return completed
         return await self.merge_in(connection, entered, claim, answer)
 
-    async def merge_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
+    async def merge_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> JobResult:
         """Merge our changes into the version that a parallel branch wrote, or fail.
 
         Raises `StepDone` if the payload was changed not by a branch but by another job of the same step.
@@ -72,7 +72,7 @@ class Verdicts:
         return await DATABASE.run(partial(self._frames.settle, claim))
 
 
-def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash: bytes) -> VerdictRow:
+def verdict(entered: AdmittedJob, claim: Claim, completed: JobResult, base_hash: bytes) -> VerdictRow:
     """Return a completed run as its frame stores it."""
     return VerdictRow(
         claim=claim,
@@ -132,8 +132,8 @@ class JobResults:
         return False
 
     async def _send(self, job_key: int, verdict: Verdict, lease_token: str | None) -> None:
-        if isinstance(verdict, Completed):
-            await self._engine.complete(job_key, variables_of(verdict), lease_token=lease_token)
+        if isinstance(verdict, JobResult):
+            await self._engine.complete(job_key, verdict, lease_token=lease_token)
         else:
             await self._engine.throw(job_key, code=verdict.code, message=verdict.message, lease_token=lease_token)
 
@@ -366,7 +366,7 @@ def verdict_of(frame: Frame | Unacknowledged) -> Verdict:
     """Return the verdict that a completed frame holds."""
     if frame.outcome == "bpmn_error":
         return Thrown(frame.error_code or "", frame.fail_text or "")
-    return Completed(frame.output or b"", frame.output_seal or "", frame.flags, frame.correlation)
+    return JobResult(frame.output or b"", frame.output_seal or "", frame.flags, frame.correlation)
 
 
 _CONCURRENT_CALLS = 8  # the relay leaves room for the workers' own answers

@@ -11,6 +11,7 @@ from functools import partial
 from verbworker.engine.protocol import Engine
 from verbworker.errors import PermanentContract
 from verbworker.job.job import RESERVED, Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.model.weave import CANCEL
 from verbworker.payload.boundary import JobVariables
 from verbworker.stores.cases.instances import Instances
@@ -51,5 +52,5 @@ class CancelListener:
         return await self._complete(job)
 
     async def _complete(self, job: Job, why: PermanentContract | None = None) -> bool:
-        await self._engine.complete(job.key, {}, lease_token=job.lease_token)
+        await self._engine.complete(job.key, NO_RESULT, lease_token=job.lease_token)
         return True

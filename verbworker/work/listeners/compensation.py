@@ -14,15 +14,15 @@ from verbworker.contract.policy import Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.engine.protocol import Engine, Variables
+from verbworker.engine.protocol import Engine
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable, JobGone, LeaseLost, PermanentBusiness
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
-from verbworker.job.outcome import Completed, Incident, Thrown
+from verbworker.job.outcome import NO_RESULT, Incident, JobResult, Thrown
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
-from verbworker.payload.boundary import owner, variables_of
+from verbworker.payload.boundary import owner
 from verbworker.payload.signature import KeyRing
 from verbworker.retrying import ENGINE
 from verbworker.stores.cases import payloads
@@ -110,7 +110,7 @@ class CompensationJobs:
                 # The engine has a failure, or another worker is at the step. If the engine has the job back, the sweep
                 # does nothing; if the other worker dies, the sweep hands the job out again and so frees its frame.
                 return False
-        return await self._complete(job, await self._variables(job, uid, instance, workflow))
+        return await self._complete(job, await self._result(job, uid, instance, workflow))
 
     async def _undo(self, job: Job, record: Record) -> bool:
         """Deliver one record to its frame; return False if it is not undone and the engine knows or will know why."""
@@ -145,21 +145,21 @@ class CompensationJobs:
 
     # ---- commands to the engine ----------------------------------------------------------------------------------
 
-    async def _variables(self, job: Job, uid: UUID, instance: InstanceFacts, workflow: WorkflowVerb) -> Variables:
+    async def _result(self, job: Job, uid: UUID, instance: InstanceFacts, workflow: WorkflowVerb) -> JobResult:
         """Return the payload as the undos left it, and the flags they set; empty if nothing was undone."""
         returned = await self._records.variables_of(uid, job)
         if not returned:
-            return {}
+            return NO_RESULT
         head = await payloads.head(self._databases.control, uid)
         seal = seal_of(workflow, self._ring)
         content = head.check(seal, tenant=instance.tenant_id, instance_uid=uid)
         sealed = seal.seal(content, tenant=instance.tenant_id, instance_uid=str(uid), version=head.version)
         flags = {name: value for each in returned for name, value in each.items()}
-        return variables_of(Completed(content, sealed, flags))
+        return JobResult(content, sealed, flags)
 
-    async def _complete(self, job: Job, variables: Variables) -> bool:
+    async def _complete(self, job: Job, result: JobResult) -> bool:
         try:
-            send = partial(self._engine.complete, job.key, variables, lease_token=job.lease_token)
+            send = partial(self._engine.complete, job.key, result, lease_token=job.lease_token)
             await ENGINE.run(send, within=_INSIST_S)
         except (JobGone, LeaseLost):
             return True  # our twin was first, or has the job now, or the instance was cancelled
@@ -227,7 +227,7 @@ class _Undoing:
         self._record = record
         self._engine_id = engine_id
 
-    async def complete(self, job_key: int, variables: Variables, *, lease_token: str | None = None) -> None:
+    async def complete(self, job_key: int, result: JobResult, *, lease_token: str | None = None) -> None:
         """Do nothing: the frame's commit updates the record, and the engine is informed after the whole walk."""
 
     async def fail(

@@ -27,7 +27,7 @@ from verbworker.errors import (
 )
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
-from verbworker.job.outcome import describe_failure
+from verbworker.job.outcome import NO_RESULT, describe_failure
 from verbworker.model.weave import COMPLETE
 from verbworker.payload.boundary import JobVariables, correlate
 from verbworker.retrying import DATABASE
@@ -311,7 +311,7 @@ class ListenerJobs:
             if await self._jobs.is_lost(job):
                 return True
             if await self._settle(job, act):
-                await self._engine.complete(job.key, {}, lease_token=job.lease_token)
+                await self._engine.complete(job.key, NO_RESULT, lease_token=job.lease_token)
             return True
 
         refuse, retry = partial(self._refuse, job), partial(self._retry, job)

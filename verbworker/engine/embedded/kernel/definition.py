@@ -170,9 +170,11 @@ class _Compiling:
 
     def _read(self, scope: Scope, scope_id: str) -> None:
         for node in scope.nodes:
-            if node.is_compensation_boundary:
-                continue
-            self._nodes[node.id] = self._node(scope, node, scope_id)
+            hosts = (one.id for one in scope.nodes if one.kind.is_activity)
+            if node.kind is NodeKind.BOUNDARY_EVENT and node.attached_to not in hosts:
+                raise self._refusal(node, "is attached to no activity of its scope; name one in attachedToRef")
+            if not node.is_compensation_boundary:
+                self._nodes[node.id] = self._node(scope, node, scope_id)
             if node.scope is not None:
                 self._read(node.scope, node.id)
 
@@ -310,9 +312,8 @@ class _Compiling:
             elif is_process and isinstance(node.event, MessageEvent):
                 message = self._model.messages.get(node.event.ref)
                 if message is not None:
-                    key = message.correlation_key
-                    variable = "" if key is None else self._variable(node, key)
-                    self._message_starts[node.id] = MessageWait(message.name, variable)
+                    key = "" if message.correlation_key is None else self._variable(node, message.correlation_key)
+                    self._message_starts[node.id] = MessageWait(message.name, key)
             else:
                 if node.event:
                     raise self._beyond(node, *_nearest(node))
