@@ -1,5 +1,6 @@
 """Incidents that the embedded engine raises are in the runbook in the same commit, and gone with the engine's."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -25,6 +26,7 @@ from tests.support.weaving import woven
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.errors import EngineUnavailable, InvocationInvalid
 from verbworker.job.job import Job
+from verbworker.job.outcome import NO_RESULT
 from verbworker.runbook.event import Event, Kind, Wait, describe
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.overview import Filter, Overview, Trouble
@@ -153,6 +155,28 @@ async def test_a_resolution_after_which_it_stops_at_once_again_says_so(
     assert not answer.done
     assert answer.sentence == f"it tried again and stopped at which once more: {again.incident_text}"
     assert (await stored.entry()).status == "parked"
+
+
+@pytest.mark.parametrize("key", [None, "k-1"])
+async def test_a_resolution_is_answered_when_it_is_known_whether_it_stops_again(
+    database: Database, engine: EmbeddedEngine, key: str | None
+) -> None:
+    drawing = Drawing().start().catch("rest", message="paper", listeners=listeners(("start", "heard"))).end()
+    _, instance_key = await begin_case(database, engine, drawing.flow("begin", "rest", "end"))
+    await engine.complete((await take(engine, "heard")).key, NO_RESULT)
+    (trouble,) = await trouble_of(database)
+    await engine.set_variables(instance_key, {"corr_key": key})
+
+    async with asyncio.TaskGroup() as tasks:
+        resolving = tasks.create_task(
+            Resolutions(database, engine, owner=uuid4()).resolve(trouble, Resolution("a", "b"))
+        )
+        await asyncio.sleep(0.3)
+        if await engine.incidents([instance_key]) == []:
+            await engine.complete((await take(engine, "heard")).key, NO_RESULT)
+    answer = resolving.result()
+
+    assert (answer.done, "stopped at rest once more" in answer.sentence) == (bool(key), not key)
 
 
 async def test_a_gateway_without_a_way_goes_on_with_a_flag_that_is_set(

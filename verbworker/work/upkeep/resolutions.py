@@ -1,8 +1,10 @@
 """Resolutions: a person lets an incident continue. The runbook records who and why, then the engine is told."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID, uuid4
 
 from verblint.contracts.contract import Flag
@@ -23,6 +25,9 @@ from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _RESERVED = re.compile(r"vw_|corr_|domain_payload")  # the runtime's own
 _FLAG = re.compile(rb"\borch_[A-Za-z0-9_]+")
+
+_WATCH_S: Final = 3.0  # a worker that has nothing else to do runs a listener within a tenth of that
+_LOOK_EVERY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +145,24 @@ class Resolutions:
         return ReleaseAnswer(True, "the incident is resolved; the case tries again")
 
     async def _find_again(self, trouble: Trouble) -> EngineIncident | None:
-        """Return the incident at which an element without a job stopped again at once, where that can be known."""
+        """Return the incident at which an element without a job stopped again at once, where that can be known.
+
+        A worker may have a listener of the element to run before: it is looked at until it waits, has gone, or a little
+        time is over.
+        """
         if trouble.job_key is not None or trouble.instance_key is None or not isinstance(self._engine, SameDatabase):
             return None
-        found = await self._engine.incidents([trouble.instance_key])
-        return next((one for one in found if one.element_id == trouble.element_id), None)
+        loop = asyncio.get_running_loop()
+        over = loop.time() + _WATCH_S
+        while True:
+            found = await self._engine.incidents([trouble.instance_key])
+            again = next((one for one in found if one.element_id == trouble.element_id), None)
+            standing = [
+                one for one in await self._engine.waits(trouble.instance_key) if one.element_id == trouble.element_id
+            ]
+            if again is not None or not standing or any(one.message_name for one in standing) or loop.time() >= over:
+                return again
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _require_flags(self, trouble: Trouble, flags: Mapping[str, object]) -> None:
         """Raise `InvocationInvalid` for flags or values that the contract does not have, or the model does not read.
