@@ -212,6 +212,34 @@ async def test_what_does_not_fit_is_refused_before_anything_happens(
     assert await entries_of(starts.database, "tests") == []
 
 
+# The second field is written by a step, which may still give it a text.
+@pytest.mark.parametrize(
+    ("template", "is_refused"), [("${args.name}", True), ("${state.name}", True), ("${state.note}", False)]
+)
+async def test_a_key_that_is_blank_for_good_is_refused(
+    starts: StartSetup, registry: Registry, template: str, is_refused: bool
+) -> None:
+    settle = registry.workflows["ledger.settle"]
+    initial = {**settle.initial, "name": "args.name", "note": "args.name"}
+    args = {**settle.args, "name": Argument(type="string", required=True)}
+    named = replace(
+        settle,
+        name="ledger.named",
+        process="ledger-named",
+        args=args,
+        initial=initial,
+        correlation={"corr_name": template},
+    )
+    registry.declare(named)
+    asked = {"amount": 7, "name": " "}
+    if not is_refused:
+        assert await starts.router.invoke("ledger.named", asked, caller=asking())
+        return
+
+    with pytest.raises(InvocationInvalid, match=r"ledger\.named: the correlation key corr_name is blank"):
+        await starts.router.invoke("ledger.named", asked, caller=asking())
+
+
 @pytest.mark.req("REG-13")
 async def test_a_workflow_is_not_started_from_inside_a_job(starts: StartSetup, registry: Registry) -> None:
     @registry.verb("ledger.nest", mode="external", writes=())

@@ -96,6 +96,15 @@ class WorkflowVerb:
         found = ((name, _render(template, data, args or {})) for name, template in self.correlation.items())
         return {name: key for name, key in found if key and key.strip()}
 
+    def blank_keys(self, data: Mapping[str, Any], args: Mapping[str, object]) -> dict[str, frozenset[str]]:
+        """Return the correlation keys whose parts are there and have no text, each with the fields it is made of."""
+        found = ((name, template, _render(template, data, args)) for name, template in self.correlation.items())
+        return {
+            name: frozenset(place.split(".")[1] for place in KEY_PLACES.findall(template) if place.startswith("state."))
+            for name, template, key in found
+            if key is not None and not key.strip()
+        }
+
     def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
         """Return the case's business key, if the verb declares one; raise `PermanentContract` if it cannot be built."""
         if self.business_key is None:

@@ -143,12 +143,24 @@ class Router:
             raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems.values())}{more}", fields)
         return workflow
 
+    def _refuse_blank_keys(self, workflow: WorkflowVerb, data: Mapping[str, Any], args: Mapping[str, object]) -> None:
+        """Refuse a correlation key that is blank and stays so: no message could ever reach the case."""
+        steps = [verb.writes for name in workflow.sub_verbs if (verb := self._registry.find(name)) is not None]
+        written = {path.partition(".")[0] for writes in steps for path in writes or ()}
+        for name, fields in workflow.blank_keys(data, args).items():
+            # A step that does not say what it writes may write any field.
+            if not fields or not (None in steps or fields & written):
+                words = f"the correlation key {name} is blank, so that no message could reach the case"
+                raise InvocationInvalid(f"{workflow.name}: {words}")
+
     async def _start(self, workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> UUID:
         request = _workflow_request(workflow, asked, caller)
+        data = workflow.initial_data(asked.args)
+        self._refuse_blank_keys(workflow, data, asked.args)
         try:
             beginning = begin(
                 workflow,
-                workflow.initial_data(asked.args),
+                data,
                 instance_uid=uuid4(),
                 entry_id=request.entry_id,
                 tenant_id=caller.tenant_id,
