@@ -106,6 +106,7 @@ async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
         await shop.waits(entry_id, at="review")
         (waiting,) = (await ann.get("/v1/gates", params={"entry_id": entry_id})).json()["gates"]
         decided = await ann.post(f"/v1/gates/{waiting['token_id']}/decision", json={"decision": "yes"})
+        repeated = await ann.post(f"/v1/gates/{waiting['token_id']}/decision", json={"decision": "yes"})
         again = await ann.post(f"/v1/gates/{entry_id}/decision", json={"decision": "no"})
         told = await following
         await shop.ends(entry_id)
@@ -114,6 +115,7 @@ async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
     assert (started.json()["asked_by"], started.json()["request_key"]) == ("ann", "r-1")
     assert (sent.status_code, sent.json()) == (202, {"message_id": "m-one"})
     assert (decided.status_code, decided.json()["verdict"]["by"]) == (200, "ann")
+    assert (repeated.status_code, repeated.json()["verdict"]["at"]) == (200, decided.json()["verdict"]["at"])
     assert problem(again)[0] == 409
     read = (await ann.get(f"/v1/entries/{entry_id}")).json()
     assert (read["status"], read["outcome"]) == ("completed", {"first": 1, "second": "done"})

@@ -32,7 +32,7 @@ from verbworker.client.records import (
 )
 from verbworker.contract.message import Base64, Word
 from verbworker.contract.text import LONGEST_REASON
-from verbworker.errors import MessageInvalid
+from verbworker.errors import MessageInvalid, RequestConflict
 from verbworker.http.answers import RETRY_SOON
 from verbworker.runbook.event import Status
 
@@ -270,8 +270,18 @@ async def list_gates(
 
 @decisions.post("/gates/{where}/decision", operation_id="decide_gate")
 async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
-    """Decide at the gate that a gate id or an entry id names. Each gate is decided once."""
-    return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+    """Decide at the gate that a gate id or an entry id names. Each gate is decided once.
+
+    The same decision with the same reason, sent again by the same sender, gets the answer of the first.
+    """
+    try:
+        return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+    except RequestConflict:
+        found = await client.gate(where, gate=wanted.gate)
+        made = found.verdict
+        if made is None or (made.decision, made.reason, made.by) != (wanted.decision, wanted.reason, client.by):
+            raise
+        return found
 
 
 @decisions.post("/gates/{where}/claim", operation_id="claim_gate")
