@@ -80,6 +80,8 @@ def _lines(report: RecordReport) -> list[str]:
     if report.unverified_payloads:
         words = "signatures of payloads were not verified: set VERBWORKER_INTEGRITY_KEYS as the workers have it"
         lines.append(f"{report.unverified_payloads} {words}")
+    if report.erased:
+        lines.append(f"{report.erased} entries were erased: what is left of them is as the erasure left it")
     if seals.dropped:
         lines.append(f"{seals.dropped} entries were dropped by retention")
     if seals.unsealed_number and seals.unsealed_since is not None:
