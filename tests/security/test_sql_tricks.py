@@ -124,15 +124,15 @@ async def test_nothing_tells_of_another_tenant(shared: str, role: str, what: str
         try:
             told += [str(tuple(row.values())) for row in await attacker.fetch(READS[what])]
         except asyncpg.PostgresError as error:
-            told.append(f"{error} {error.detail}")  # type: ignore[attr-defined]  # of the server's answer
+            told.append(f"{error} {error.detail}")
 
     assert not [words for words in told if foreign.WORD in words]
 
 
 WRITES = {
-    "onto the row of another": "INSERT INTO verbworker.runbook_entry (entry_id, tenant_id, request_hash,"
-    f" verb, verb_version, mode, sentence, invocation, args, asked_by) VALUES"
-    f" ('{foreign.ENTRY}', 'default', '', 'v', '1', 'sync', 's', 'i', '', 'me') ON CONFLICT (entry_id) DO UPDATE SET outcome = 'x'",
+    "onto the row of another": "INSERT INTO verbworker.runbook_entry (entry_id, tenant_id, request_hash, verb,"
+    f" verb_version, mode, sentence, invocation, args, asked_by) VALUES ('{foreign.ENTRY}', 'default', '', 'v', '1',"
+    " 'sync', 's', 'i', '', 'me') ON CONFLICT (entry_id) DO UPDATE SET outcome = 'x'",
     "a status": "UPDATE verbworker.runbook_entry SET updated_at = now() RETURNING sentence",
     "a decision": "UPDATE verbworker.gate_decision SET acked_at = now() RETURNING reason",
     "a merge": f"MERGE INTO verbworker.runbook_entry AS entry USING (SELECT '{foreign.ENTRY}'::uuid AS id) AS mine"

@@ -28,7 +28,7 @@ class FindingRecord(BaseModel):
     seq: int | None = Field(default=None, description="the event that is wrong, or that records what the field was")
     seal: int | None = None
     place: str = Field(
-        description="the field, `event` (the chain), `decision.reason`, `payload.flags`, `erasure`, `deleted`, `signature`"
+        description="the field, `event` (the chain), `decision.reason`, `payload.flags`, `erasure`, `deleted`"
     )
     what: str
     sentence: str
