@@ -24,6 +24,12 @@ FROM verbworker.runbook_entry AS entry
 WHERE entry.entry_id = $1 AND entry.tenant_id = $2
 FOR UPDATE OF entry;
 
+-- name: chain
+-- Where the chain of the entry is after its erasure, for the seal.
+SELECT tenant_id, last_seq, last_hash
+FROM verbworker.runbook_entry
+WHERE entry_id = $1;
+
 -- name: messages
 -- The messages of an entry, as the engine and the dead letters know them.
 SELECT tenant_id, message_id, generation

@@ -49,7 +49,8 @@ ORDER BY head.instance_uid
 LIMIT $4;
 
 -- name: steps
--- Versions that are not what the result of their job is. A result stays with its job and cannot be changed by a worker.
+-- Versions that are not what the result of their job is. A result stays with its job and cannot be changed by a worker. One
+-- that no job stored is the first alone; of an ended case, retention may have dropped the results.
 SELECT
   instance.entry_id, version.version, version.job_key, result.is_payload, result.is_seal, result.is_flags
 FROM verbworker.workflow_instance AS instance
@@ -72,5 +73,9 @@ CROSS JOIN LATERAL (
   ) AS frame
 ) AS result
 WHERE instance.tenant_id = $1 AND ($2::uuid IS NULL OR instance.entry_id = $2)
-  AND NOT (result.is_payload AND result.is_seal AND result.is_flags)
+  AND CASE
+    WHEN result.is_payload IS NOT NULL THEN NOT (result.is_payload AND result.is_seal AND result.is_flags)
+    WHEN version.job_key IS NULL THEN version.version <> 0
+    ELSE instance.ended_at IS NULL OR version.version < 1
+  END
 ORDER BY instance.entry_id, version.version;

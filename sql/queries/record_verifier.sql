@@ -42,11 +42,12 @@ WHERE entry.tenant_id = $1 AND ($2::uuid IS NULL OR entry.entry_id = $2)
 ORDER BY entry.created_at, entry.entry_id;
 
 -- name: count_events
--- How much a verification looked at, and how many entries are older than digests of what was asked.
+-- How much a verification looked at, how many entries are older than digests of what was asked, and how many were erased.
 SELECT
   count(DISTINCT entry.entry_id) AS entries,
   count(event.seq) AS events,
-  count(DISTINCT entry.entry_id) FILTER (WHERE entry.asked IS NULL) AS older
+  count(DISTINCT entry.entry_id) FILTER (WHERE entry.asked IS NULL) AS older,
+  count(DISTINCT entry.entry_id) FILTER (WHERE event.kind = 'Erased') AS erased
 FROM verbworker.runbook_entry AS entry
 LEFT JOIN verbworker.runbook_event AS event USING (entry_id)
 WHERE entry.tenant_id = $1 AND ($2::uuid IS NULL OR entry.entry_id = $2);
@@ -161,7 +162,7 @@ LIMIT $3;
 
 -- name: seal_lines
 -- The lines of some seals, as they were digested.
-SELECT number, entry_id, seq, hash, dropped
+SELECT number, entry_id, seq, hash, dropped, erased
 FROM verbworker.runbook_seal_line
 WHERE tenant_id = $1 AND number > $2 AND number <= $3
 ORDER BY number, entry_id;
@@ -191,6 +192,20 @@ WHERE CASE
     OR line.hash IS DISTINCT FROM CASE WHEN line.seq = 0 THEN verbworker.first_hash(entry.entry_id, entry.asked) ELSE event.hash END
 END
 ORDER BY line.entry_id, line.number DESC;
+
+-- name: forged_erasures
+-- Erasures that no seal records: whoever changed these entries could not sign it.
+SELECT event.entry_id, event.seq
+FROM verbworker.runbook_event AS event
+JOIN verbworker.runbook_entry AS entry USING (entry_id)
+WHERE entry.tenant_id = $1 AND ($2::uuid IS NULL OR entry.entry_id = $2) AND event.kind = 'Erased'
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.runbook_seal_line AS line
+    WHERE line.entry_id = event.entry_id AND line.tenant_id = $1 AND line.erased
+      AND (line.seq, line.hash) = (event.seq, event.hash)
+  )
+ORDER BY event.entry_id, event.seq;
 
 -- name: unsealed
 -- Entries of which something is not sealed yet, the longest first, and how many there are.

@@ -116,13 +116,14 @@ WITH seal AS (
   )
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 )
-INSERT INTO verbworker.runbook_seal_line (tenant_id, number, entry_id, seq, hash, dropped)
-SELECT $1, $2, line.entry_id, line.seq, line.hash, line.dropped
-FROM unnest($11::uuid[], $12::bigint[], $13::bytea[], $14::boolean[]) AS line (entry_id, seq, hash, dropped);
+INSERT INTO verbworker.runbook_seal_line (tenant_id, number, entry_id, seq, hash, dropped, erased)
+SELECT $1, $2, line.entry_id, line.seq, line.hash, line.dropped, line.erased
+FROM unnest($11::uuid[], $12::bigint[], $13::bytea[], $14::boolean[], $15::boolean[])
+  AS line (entry_id, seq, hash, dropped, erased);
 
 -- name: sealed
 -- Where some entries were in each seal, for their export.
-SELECT entry_id, number, seq, hash
+SELECT entry_id, seq, hash, dropped, erased
 FROM verbworker.runbook_seal_line
 WHERE entry_id = ANY ($1::uuid[]) AND NOT dropped
 ORDER BY entry_id, number;

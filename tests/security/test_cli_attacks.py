@@ -79,6 +79,20 @@ def test_a_setting_that_is_wrong_stops_the_command(shared: str, tmp_path: Path, 
     assert said.out == ""
 
 
+async def test_a_checkpoint_is_not_written_through_a_link_of_another_user(shared: str, tmp_path: Path) -> None:
+    place, other = tmp_path / "shared", tmp_path / "other.txt"
+    place.mkdir()
+    other.write_text("of another")
+    for name in (".checkpoint.json.part", "checkpoint.json"):
+        (place / name).symlink_to(other)
+    said = verbworker("runbook", "seal", "--out", str(place / "checkpoint.json"), directory=tmp_path, dsn=shared)
+
+    assert said.code == 0, said
+    assert other.read_text() == "of another"
+    assert not (place / "checkpoint.json").is_symlink()
+    assert sorted(one.name for one in place.iterdir()) == [".checkpoint.json.part", "checkpoint.json"]
+
+
 def test_roles_of_no_words_are_no_roles(shared: str, tmp_path: Path) -> None:
     async def make() -> str:
         async with Database(shared, size=2) as database:

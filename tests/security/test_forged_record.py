@@ -18,6 +18,7 @@ from tests.security.test_forged_heads import (
     only_the_hash,
     registry_of,
 )
+from tests.security.test_sql_roles import session
 from tests.support import case_models as models
 from tests.support.case_setup import COMPLETE, CaseSetup, case_setup
 from tests.support.command import verbworker
@@ -130,6 +131,32 @@ async def test_whatever_else_was_changed_is_found(setup: CaseSetup, change: str,
 
     assert place in {finding.place for finding in findings}
     assert {finding.entry_id for finding in findings} == {setup.entries[0]}
+
+
+INVENTED = {
+    "of no job, before the first": (-1, None),
+    "of no job, in between": (1, None),
+    "of a job that stored nothing": (-1, 4711),
+}
+
+
+@pytest.mark.parametrize(("version", "job_key"), INVENTED.values(), ids=INVENTED)
+async def test_a_value_that_no_step_set_is_found_though_it_looks_like_an_older_one(
+    setup: CaseSetup, dsn: str, version: int, job_key: int | None
+) -> None:
+    entry_id = await setup.start(models.line, "first", "second")
+    await setup.serve("first")
+    async with session(dsn, "console", (await setup.entry(entry_id)).tenant_id) as attacker:
+        await attacker.execute(
+            "INSERT INTO verbworker.payload_version (instance_uid, hash, version, job_key, created_at, flags)"
+            " VALUES ($1, sha256('invented'), $2, $3, '2000-01-01', '{\"orch_first\": false}')",
+            *(await setup.uid(entry_id), version, job_key),
+        )
+
+    findings = (await verified(setup)).findings
+
+    assert "payload.step" in {finding.place for finding in findings}
+    assert {finding.entry_id for finding in findings} == {entry_id}
 
 
 async def test_a_signature_needs_its_key(setup: CaseSetup) -> None:

@@ -172,6 +172,9 @@ FINAL = {
     "an outcome": ("UPDATE verbworker.runbook_entry SET outcome = 'x'", "has ended"),
     "a status": ("UPDATE verbworker.runbook_entry SET status = 'failed'", "has ended"),
     "an end": ("UPDATE verbworker.runbook_entry SET ended_at = NULL, status = 'parked'", "has ended"),
+    "when it ended": ("UPDATE verbworker.runbook_entry SET ended_at = now() - interval '1 year'", "has ended"),
+    "an outcome, as if it was erased": ("UPDATE verbworker.runbook_entry SET outcome = '{}'", "has ended"),
+    "no outcome": ("UPDATE verbworker.runbook_entry SET outcome = NULL", "has ended"),
     "an event": ("UPDATE verbworker.runbook_event SET kind = 'x'", "never changed"),
 }
 
@@ -186,12 +189,13 @@ async def test_what_is_final_is_final_for_the_owner_too(dsn: str, what: str) -> 
         await execute(dsn, statement)
 
 
-@pytest.mark.parametrize("what", ["an outcome", "a status", "an end"])
-async def test_a_worker_does_not_change_how_an_entry_ended(dsn: str, what: str) -> None:
+@pytest.mark.parametrize("role", ["worker", "console", "ingress"])
+@pytest.mark.parametrize("what", [what for what, (_, words) in FINAL.items() if words == "has ended"])
+async def test_no_role_changes_how_an_entry_ended(dsn: str, what: str, role: str) -> None:
     await execute(dsn, foreign.ROWS)
     await execute(dsn, "UPDATE verbworker.runbook_entry SET ended_at = now(), status = 'completed'")
 
-    async with session(dsn, "worker", "*") as worker:
+    async with session(dsn, role, foreign.TENANT) as worker:
         with pytest.raises(asyncpg.IntegrityConstraintViolationError, match="has ended"):
             await worker.execute(FINAL[what][0])
 

@@ -112,7 +112,7 @@ class SealedRecord:
             last: RecordSeal | None = None
             for row in await connection.fetch("SELECT * FROM verbworker.runbook_seal ORDER BY number"):
                 lines = await connection.fetch(
-                    "SELECT entry_id, seq, hash, dropped FROM verbworker.runbook_seal_line WHERE number = $1",
+                    "SELECT entry_id, seq, hash, dropped, erased FROM verbworker.runbook_seal_line WHERE number = $1",
                     row["number"],
                 )
                 old = seal_of(row)

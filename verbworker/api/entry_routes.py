@@ -38,6 +38,7 @@ from verbworker.runbook.event import Status
 
 _LONGEST_DECISION = 200  # characters; a decision is a word of the model's
 _MOST = 200  # rows of one answer; for more there are pages
+_LAST_EVENT = 2**63 - 1  # what the database can count to
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 _MOST_FLAGS = 100  # of a resolution; no contract has as many
 _LONGEST_CLAIM_WAIT = 30.0  # seconds, a connection is kept for; a worker sends the claim all the same
@@ -130,7 +131,7 @@ async def _client(request: Request) -> Client:
 Acting = Annotated[Client, Depends(_client)]
 Limit = Annotated[int, Query(ge=1, le=_MOST, description="the most rows to return")]
 Cursor = Annotated[Word | None, Query(description="`next` of the page before")]
-After = Annotated[int, Query(ge=0, description="only events behind this number")]
+After = Annotated[int, Query(ge=0, le=_LAST_EVENT, description="only events behind this number")]
 
 
 def _router(scope: Scope, tag: str) -> APIRouter:

@@ -8,7 +8,7 @@ from typing import Any
 from verbworker.api.settings import Credentials, Oidc, Scope, ScopedKey
 from verbworker.api.webhook import Signed, parse_signature, secret_of
 from verbworker.contract.person import Person, find_claim, read_roles
-from verbworker.contract.text import is_name
+from verbworker.contract.text import is_subject, is_tenant
 from verbworker.http.keys import API_KEY, holder_of
 from verbworker.http.live_credentials import LiveCredentials
 from verbworker.http.oidc import Issuer
@@ -106,9 +106,7 @@ def _sender_of_key(key: ScopedKey) -> Sender:
 
 def _bearer(claims: Mapping[str, Any] | None, oidc: Oidc) -> Sender | None:
     tenant = None if claims is None else claims.get(oidc.tenant_claim)
-    if not claims or not isinstance(tenant, str) or not tenant:
-        return None
-    if not is_name(f"{tenant}{claims['sub']}"):
+    if not claims or not isinstance(tenant, str) or not is_tenant(tenant) or not is_subject(claims["sub"]):
         return None
     roles = None if oidc.roles_claim is None else read_roles(find_claim(claims, oidc.roles_claim), oidc.roles)
     return Sender(f"oidc:{claims['sub']}", tenant, oidc.scopes, roles, oidc.issuer, str(claims["sub"]))

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
-from verbworker.contract.message import LARGEST, Word
+from verbworker.contract.message import LARGEST, Tenant, Word
 from verbworker.http.settings import STRICT, Proxies, file_to_follow, read_credentials, read_settings, require_unique
 
 
@@ -41,7 +41,7 @@ class Webhook(BaseModel):
     model_config = STRICT
 
     name: Word
-    tenant: Word
+    tenant: Tenant
     secrets: Annotated[list[SecretStr], Field(min_length=1)]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from verblint.contracts.syntax import ROLE
-from verbworker.contract.message import Word
+from verbworker.contract.message import Tenant, Word
 from verbworker.http.settings import STRICT
 
 Role = Annotated[str, Field(pattern=f"^(?:{ROLE.expression})$")]
@@ -21,6 +21,6 @@ class ApiKey(BaseModel):
     model_config = STRICT
 
     name: Word
-    tenant: Word
+    tenant: Tenant
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     roles: frozenset[Role] | None = None

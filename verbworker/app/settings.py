@@ -24,7 +24,7 @@ from pydantic_settings import (
 )
 
 from verbworker.contract.quota import Quota, Quotas
-from verbworker.contract.text import holds_controls
+from verbworker.contract.text import holds_controls, is_tenant
 from verbworker.errors import ContractInvalid
 from verbworker.payload.signature import KeyRing
 
@@ -65,6 +65,12 @@ def _parse_age(value: object) -> object:
 def _name(text: str) -> str:
     if holds_controls(text):
         raise ValueError("it holds control characters")
+    return text
+
+
+def _tenant(text: str) -> str:
+    if not is_tenant(text):
+        raise ValueError("it must be the name of one tenant")
     return text
 
 
@@ -159,7 +165,7 @@ class Settings(BaseSettings):
     tasklist_url: WebAddress | None = Field(
         default=None, description="address of Tasklist, for links to tasks: https://host/tasklist"
     )
-    tenant: Name = Field(default="default", min_length=1, description="tenant of commands")
+    tenant: Annotated[str, AfterValidator(_tenant)] = Field(default="default", description="tenant of commands")
     roles: Roles = Field(
         default=None, description="roles of the person who runs commands, separated by commas (default: not declared)"
     )

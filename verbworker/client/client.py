@@ -14,7 +14,7 @@ from verbworker.client.entry_handle import EntryHandle
 from verbworker.client.gate_actions import CLAIM_WAIT_S, GateActions
 from verbworker.client.incident_actions import IncidentActions
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
-from verbworker.client.lists import list_stuck, read_status, require_limit
+from verbworker.client.lists import list_stuck, read_status, require_limit, require_tenant
 from verbworker.client.record_reports import RecordReport, seal_record, verify_record
 from verbworker.client.records import EntryPage, EntryRecord, GatePage, GateRecord, ListedEntry, MessageReceipt
 from verbworker.client.resources import Resources, open_resources
@@ -63,7 +63,7 @@ class Client:
         tenant: str | None = None,
         resources: Resources | None = None,
     ) -> None:
-        self.tenant = tenant or settings.tenant
+        self.tenant = require_tenant(tenant or settings.tenant)
         """The tenant whose cases this client sees."""
         self.person = as_person(by or _user(), settings.roles)
         """The person who acts, unless a call names another; a name alone has the roles of the settings."""

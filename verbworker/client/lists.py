@@ -8,6 +8,7 @@ from verbworker.client.records import EntryPage, StuckEntry
 from verbworker.client.resources import Resources
 from verbworker.errors import InvocationInvalid
 from verbworker.runbook.event import Status
+from verbworker.stores.access.tenancy import EVERY_TENANT
 from verbworker.stores.cases.page_key import PageKey
 
 MOST_ENTRIES = 11_000
@@ -26,6 +27,13 @@ def require_limit(limit: int) -> None:
     """Raise `InvocationInvalid` unless a list may have this many rows."""
     if not 1 <= limit <= MOST_ENTRIES:
         raise InvocationInvalid(f"the limit must be from 1 to {MOST_ENTRIES}")
+
+
+def require_tenant(tenant: str) -> str:
+    """Return the name of a tenant; raises `InvocationInvalid` for `*`, which means all tenants to the database."""
+    if tenant == EVERY_TENANT:
+        raise InvocationInvalid(f"no tenant is called {EVERY_TENANT}: name one tenant")
+    return tenant
 
 
 async def list_stuck(

@@ -28,7 +28,7 @@ class FindingRecord(BaseModel):
     seq: int | None = Field(default=None, description="the event that is wrong, or that records what the field was")
     seal: int | None = None
     place: str = Field(
-        description="the field, `event` for the chain, `decision.reason`, `payload.flags`, `deleted` or `signature`"
+        description="the field, `event` (the chain), `decision.reason`, `payload.flags`, `erasure`, `deleted`"
     )
     what: str
     sentence: str
@@ -69,6 +69,7 @@ class RecordReport(BaseModel):
     payloads: int = Field(default=0, description="payloads of record that were verified, with their flags")
     unverified_payloads: int = Field(default=0, description="how many are signed with a key that was not given")
     checkpoint: int | None = Field(default=None, description="the seal of the checkpoint that was verified against")
+    erased: int = Field(default=0, description="entries that were erased: what is left of them was verified")
 
     @classmethod
     def of(cls, check: RecordCheck, payloads: PayloadReport, *more: RecordFinding) -> "RecordReport":
@@ -78,6 +79,7 @@ class RecordReport(BaseModel):
         seals, broken = SealReport.model_validate(check.seals), dict(check.broken)
         rest: dict[str, Any] = {"not_covered": check.older, "checkpoint": check.checkpoint, "seals": seals}
         rest |= {"payloads": payloads.payloads, "unverified_payloads": payloads.unverified}
+        rest |= {"erased": check.erased}
         return cls(entries=check.entries, events=check.events, broken=broken, findings=found, **rest)
 
 

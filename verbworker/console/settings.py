@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
-from verbworker.contract.message import Word
+from verbworker.contract.message import Tenant, Word
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
 from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
@@ -45,7 +45,7 @@ class OidcLogin(BaseModel):
     client_id: Word
     client_secret: SecretStr | None = None
     tenant_claim: Word = "tenant_id"
-    tenant: Word | None = None
+    tenant: Tenant | None = None
     name_claim: Word = "preferred_username"
     roles_claim: Word | None = None
     roles: frozenset[Role] = frozenset()

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from verbworker.contract.text import describe_misfit, holds_controls, tell_name
+from verbworker.contract.text import LONGEST_NAME, describe_misfit, holds_controls, is_tenant, tell_name
 from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.job.trace_context import TRACEPARENT
 from verbworker.payload.canonical import encode, parse
@@ -48,6 +48,12 @@ def _legible(text: str) -> str:
     return text
 
 
+def _one_tenant(text: str) -> str:
+    if not is_tenant(text):
+        raise ValueError("must be the name of one tenant")
+    return text
+
+
 def _decode(value: object) -> object:
     if not isinstance(value, str):
         return value  # bytes, from Python; anything else is refused by its type
@@ -61,8 +67,11 @@ def _encode(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-Word = Annotated[str, Field(max_length=256), AfterValidator(_legible)]
+Word = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_legible)]
 """A name, key or ID, within the length limit of the engine's own stores."""
+
+Tenant = Annotated[Word, AfterValidator(_one_tenant)]
+"""The name of one tenant."""
 
 Base64 = Annotated[
     bytes,
@@ -86,7 +95,7 @@ class Message(BaseModel):
     message_name: Word
     message_id: Word
     correlation_key: Word
-    tenant_id: Word
+    tenant_id: Tenant
     workflow_id: Word | None = None
     entry_id: Annotated[UUID, Field(strict=False)] | None = None
     correlation_id: Word | None = None

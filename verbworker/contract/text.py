@@ -13,6 +13,8 @@ _HIDDEN = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\
 _HIDDEN_ANYWHERE = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_LINES = re.compile(f"(?![\\n\\t])[{_HIDDEN}]")
 _LONGEST_TOLD = 60  # characters of a name that is not ours; enough to recognise it
+LONGEST_NAME = 256  # characters of a name, key or id: the limit of the engine's own stores
+LONGEST_SUBJECT = 255  # characters, as OpenID Connect has it
 LONGEST_REASON = 4_000  # characters: a page of text, the most that a person writes into one field
 
 
@@ -41,6 +43,18 @@ def holds_controls(text: str) -> bool:
 def is_name(text: str) -> bool:
     """Return whether a text from outside can be kept as a name: storable, and without hidden characters."""
     return is_storable(text) and not holds_controls(text)
+
+
+def is_subject(text: object) -> bool:
+    """Return whether a claim can be the subject of a person."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_SUBJECT and is_name(text)
+
+
+def is_tenant(text: object) -> bool:
+    """Return whether a text from outside can name a tenant. `*` is none: sessions that serve all tenants say so."""
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NAME:
+        return False
+    return is_name(text) and text != "*"
 
 
 def escape_hidden(text: str, *, has_lines: bool = True) -> str:

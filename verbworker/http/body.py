@@ -17,9 +17,13 @@ _CLOSE: Final = {"Connection": "close"}
 async def read_body(request: Request, limit: int, pay: Callable[[int], None] | None = None) -> bytes:
     """Return the whole body. Refuses before more than `limit` is in memory, with or without a Content-Length.
 
+    A body is read as it is: one that names an encoding was checked as something else by a proxy that decodes it.
     `pay` is called with the size so far, and may refuse the rest by an exception.
     """
     stream = request.stream()
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        await _drain(stream)
+        raise HTTPException(415, "send the body as it is, without Content-Encoding", _CLOSE)
     if announced_length(request) > limit:
         await _drain(stream)
         raise _too_large(limit)

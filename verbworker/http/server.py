@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +23,11 @@ _log = logging.getLogger(__name__)
 _LONGEST_IDLE_S: Final = 10.0
 # Requests that were sent before the stop are read within it; uvicorn closes a connection without one.
 _LAST_ARRIVALS_S: Final = 0.1
+# Who sends, from where, and what: of a header that comes twice the first counts here, and the last may count elsewhere.
+_ONCE: Final = (
+    *(b"authorization", b"x-api-key", b"webhook-id", b"webhook-timestamp", b"webhook-signature"),
+    *(b"idempotency-key", b"content-type", b"content-encoding", b"origin", b"sec-fetch-site"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +98,20 @@ def bind(host: str, port: int, *, advice: str) -> socket.socket:
 
 
 def _refuse_ambiguous(app: ASGIApp) -> ASGIApp:
-    """Refuse a body with a length and in chunks: a proxy in front may read its end where we do not."""
+    """Refuse what a proxy in front may read otherwise: where a body ends, and which of two credentials counts."""
 
     async def refuse_or_serve(scope: Scope, receive: Receive, send: Send) -> None:
-        names = {name for name, _ in scope.get("headers", ())}
-        if b"content-length" in names and b"transfer-encoding" in names:
-            refusal = json_error(400, "send Content-Length or Transfer-Encoding, not both", {"Connection": "close"})
-            await refusal(scope, receive, send)
+        words = _find_ambiguity([name for name, _ in scope.get("headers", ())])
+        if words is not None:
+            await json_error(400, words, {"Connection": "close"})(scope, receive, send)
             return
         await app(scope, receive, send)
 
     return refuse_or_serve
+
+
+def _find_ambiguity(names: Sequence[bytes]) -> str | None:
+    if b"content-length" in names and b"transfer-encoding" in names:
+        return "send Content-Length or Transfer-Encoding, not both"
+    twice = next((name for name in _ONCE if names.count(name) > 1), None)
+    return None if twice is None else f"send {twice.decode().title()} once"

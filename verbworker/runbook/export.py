@@ -46,12 +46,15 @@ def check_entry(line: str) -> CheckedEntry:
 
 
 def fits_seals(line: str, sealed: Iterable[SealLine]) -> bool:
-    """Return whether the events of an exported entry are those that were sealed."""
-    exported = json.loads(line)
+    """Return whether the events of an exported entry are those that were sealed, and each erasure is one of them."""
+    exported, lines = json.loads(line), list(sealed)
     entry = exported["entry"]
+    erased = {one.seq for one in lines if one.erased}
+    if any(event["kind"] == Kind.ERASED and event["seq"] not in erased for event in exported["events"]):
+        return False
     hashes = {event["seq"]: bytes.fromhex(event["hash"]) for event in exported["events"]}
     hashes[0] = first_hash(entry["entry_id"], entry.get("asked"))
-    return all(hashes.get(one.seq) == one.hash for one in sealed)
+    return all(hashes.get(one.seq) == one.hash for one in lines)
 
 
 def _broken_at(entry: Mapping[str, Any], events: list[Mapping[str, Any]]) -> int | None:

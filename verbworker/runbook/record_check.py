@@ -43,7 +43,10 @@ class SealCheck:
 
 @dataclass(frozen=True, slots=True)
 class RecordCheck:
-    """The result of a verification. `older` entries are from before digests of what was asked: not covered."""
+    """The result of a verification. `older` entries are from before digests of what was asked: not covered.
+
+    Of `erased` ones, what is left is verified.
+    """
 
     entries: int
     events: int
@@ -51,6 +54,7 @@ class RecordCheck:
     older: int = 0
     seals: SealCheck = field(default_factory=SealCheck)
     checkpoint: int | None = None
+    erased: int = 0
 
     @property
     def broken(self) -> Mapping[UUID, int]:
@@ -80,6 +84,12 @@ def note_decision(entry_id: UUID, gate: str, place: str, seq: int | None) -> Rec
     words = _DECISIONS.get(place, f"{place} of the decision is not what was written")
     where = f", as event {seq} records it" if seq else ""
     return RecordFinding(f"{words}, at gate {gate}{where}", f"decision.{place}", entry_id, seq)
+
+
+def note_erasure(entry_id: UUID, seq: int) -> RecordFinding:
+    """Return the finding of an erasure that no seal records."""
+    what = f"event {seq} says that the entry was erased, and no seal records it: events before it may have been changed"
+    return RecordFinding(what, "erasure", entry_id, seq)
 
 
 _UNLIKE = {

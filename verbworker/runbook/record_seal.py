@@ -21,12 +21,13 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @dataclass(frozen=True, slots=True)
 class SealLine:
-    """Where the chain of an entry was when it was sealed; with `dropped`, where it ended when retention dropped it."""
+    """Where the chain of an entry was when it was sealed, dropped by retention, or erased."""
 
     entry_id: UUID
     seq: int
     hash: bytes
     dropped: bool = False
+    erased: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def hash_lines(lines: Iterable[SealLine]) -> bytes:
     """Return the digest of the lines of a seal, in whatever order they come."""
     made = sha256()
     for line in sorted(lines, key=lambda line: line.entry_id.bytes):
-        made.update(line.entry_id.bytes + line.seq.to_bytes(8, "big") + bytes([line.dropped, len(line.hash)]))
+        what = line.dropped | line.erased << 1
+        made.update(line.entry_id.bytes + line.seq.to_bytes(8, "big") + bytes([what, len(line.hash)]))
         made.update(line.hash)
     return made.digest()
 

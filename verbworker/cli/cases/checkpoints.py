@@ -1,8 +1,9 @@
 """What `runbook verify` and `runbook seal` read, write and print: checkpoints, exported files, and the report."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from verbworker.app.export_directory import exported_lines
 from verbworker.app.output import complain, moment, say
@@ -28,14 +29,17 @@ def read_checkpoint(file: Path) -> str:
 
 def write_checkpoint(file: Path, text: str) -> Checkpoint:
     """Write a checkpoint, complete or not at all."""
-    part = file.with_name(f".{file.name}.part")
+    # A new file of its own: in a folder of several users, a known name could be another's link to somewhere else.
+    part = file.with_name(f".{file.name}.{uuid4().hex[:12]}.part")
     try:
-        with part.open("w", encoding="utf-8") as opened:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as opened:
             opened.write(text)
             opened.flush()
             os.fsync(opened.fileno())
-        part.rename(file)
+        part.replace(file)
     except OSError as error:
+        with suppress(OSError):
+            part.unlink()
         raise CannotRun(f"cannot write {file}: {error.strerror}") from error
     return parse_checkpoint(text)
 
@@ -80,6 +84,8 @@ def _lines(report: RecordReport) -> list[str]:
     if report.unverified_payloads:
         words = "signatures of payloads were not verified: set VERBWORKER_INTEGRITY_KEYS as the workers have it"
         lines.append(f"{report.unverified_payloads} {words}")
+    if report.erased:
+        lines.append(f"{report.erased} entries were erased: what is left of them is as the erasure left it")
     if seals.dropped:
         lines.append(f"{seals.dropped} entries were dropped by retention")
     if seals.unsealed_number and seals.unsealed_since is not None:

@@ -10,6 +10,7 @@ from verbworker.cli.client_runs import run_with_resources
 from verbworker.cli.shared_options import By, Dsn, Json, Tenant, id_or_beginning
 from verbworker.client.resources import Resources
 from verbworker.stores.cases.erasure import Erased, Erasure
+from verbworker.stores.cases.seals import Seals
 from verbworker.stores.id_prefixes import IdPrefixes
 
 EntryOption = Annotated[
@@ -29,13 +30,15 @@ def erase(
 
     Payload, arguments, answer, messages, results of jobs, reasons and texts are removed from every table and from the
     history of the embedded engine. Digests stay, so `verbworker runbook verify` still passes, and so do who acted, what
-    was decided and when. Needs the role that owns the tables. What was exported or backed up is not reached.
+    was decided and when. Needs the role that owns the tables, and the keys of the seals (VERBWORKER_SEAL_KEYS) where
+    workers have them. What was exported or backed up is not reached.
     """
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work(resources: Resources) -> Erased:
         entry_id = await IdPrefixes(resources.database, settings.tenant).entry(entry)
-        return await Erasure(resources.database).erase(settings.tenant, entry_id, by=by, dry_run=dry_run)
+        seals = Seals(resources.database, settings.seal_ring())
+        return await Erasure(resources.database, seals).erase(settings.tenant, entry_id, by=by, dry_run=dry_run)
 
     with busy("counting" if dry_run else "erasing"):
         found = run_with_resources(settings, work)

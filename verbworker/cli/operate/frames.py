@@ -81,7 +81,8 @@ def release(
     retries: Retries = 3,
     as_new: AsNew = False,
     incident_key: Annotated[
-        int | None, typer.Option("--incident-key", help="Key of the incident, if it cannot be found.")
+        int | None,
+        typer.Option("--incident-key", min=0, max=2**63 - 1, help="Key of the incident, if it cannot be found."),
     ] = None,
     frame_only: Annotated[
         bool, typer.Option("--frame-only", help="Do not change the job and the incident in the engine.")

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from verbworker.console.access.live_logins import credential_of_issuer
 from verbworker.console.settings import OidcLogin
 from verbworker.contract.person import MOST_ROLES, Person, find_claim, read_roles
-from verbworker.contract.text import is_name
+from verbworker.contract.text import is_name, is_subject, is_tenant
 from verbworker.http.oidc import Issuer, IssuerError
 
 
@@ -95,13 +95,15 @@ class OidcClient:
 
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
         tenant = self._settings.tenant or claims.get(self._settings.tenant_claim)
-        if not isinstance(tenant, str) or not tenant:
+        if not isinstance(tenant, str) or not is_tenant(tenant):
             raise IssuerError("the login service does not say which tenant you belong to")
+        if not is_subject(claims["sub"]):
+            raise IssuerError("the login service does not name you by a subject of at most 255 characters")
         names = (claims.get(self._settings.name_claim), claims.get("email"), claims["sub"])
         name = next(str(name) for name in names if name)
         person = Person(name[:200], self._roles(claims), self._settings.issuer, str(claims["sub"]))
-        if not all(map(is_name, (tenant, name, str(claims["sub"])))):
-            raise IssuerError("the login service names you or your tenant with control characters")
+        if not is_name(name):
+            raise IssuerError("the login service names you with control characters")
         return Identity(person, tenant)
 
     def _roles(self, claims: Mapping[str, Any]) -> frozenset[str] | None:

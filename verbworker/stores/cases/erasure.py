@@ -7,7 +7,9 @@ from uuid import UUID
 from verbworker.contract.message import engine_message_id
 from verbworker.errors import NotFound, Refused
 from verbworker.runbook.event import Kind
+from verbworker.runbook.record_seal import SealLine
 from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.seals import MovedEntry, Seals
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
 
@@ -46,16 +48,18 @@ class _DryRun(Exception):
 
 
 class Erasure:
-    """Erasure in one database, in the role of its owner."""
+    """Erasure in one database, in the role of its owner. A seal records each, so it needs the keys of the seals."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, seals: Seals | None = None) -> None:
         self._database = database
+        self._seals = Seals(database) if seals is None else seals
         self._runbook = Runbook(database)
 
     async def erase(self, tenant: str, entry_id: UUID, *, by: str, dry_run: bool = False) -> Erased:
         """Erase an ended entry, all of it or nothing; a second time there is nothing left to erase.
 
-        Raises `NotFound` for an unknown entry, and `Refused` while it runs or something of it may still be sent.
+        Raises `NotFound` for an unknown entry, `Refused` while it runs or something of it may still be sent, and
+        `CannotRun` without the key of the seals.
         """
         found = Erased(entry_id, {})
         try:
@@ -100,7 +104,15 @@ class Erasure:
             named = {str(row["seq"]): [row["hash"], row["left_hash"]] for row in events}
             detail = {"by": by, "rows": dict(found.rows), "events": named}
             await self._append(connection, entry_id, detail)
+            await self._seal(connection, entry_id)
         return found
+
+    async def _seal(self, connection: Connection, entry_id: UUID) -> None:
+        # Who owns the tables could append such an event for a change of another kind, but not sign for it.
+        row = await connection.fetchrow(query("erasure", "chain"), entry_id)
+        assert row is not None, "the entry is locked"
+        line = SealLine(entry_id, row["last_seq"], row["last_hash"], erased=True)
+        await self._seals.seal_in(connection, [MovedEntry(row["tenant_id"], line)])
 
     async def _append(self, connection: Connection, entry_id: UUID, detail: Mapping[str, object]) -> None:
         # Late rows, such as a dead letter, may be erased by another run: each leaves its own event.

@@ -93,6 +93,10 @@ def _check_signature(row: Row, ring: KeyRing) -> Iterator[PayloadFinding]:
 
 
 def _check_step(row: Row) -> Iterator[PayloadFinding]:
+    if row["is_payload"] is None:
+        words = f"version {row['version']} is none that a step stored"
+        yield PayloadFinding(row["entry_id"], "payload.step", "unknown", words)
+        return
     parts = {"payload": row["is_payload"], "seal": row["is_seal"], "flags": row["is_flags"]}
     wrong = ", ".join(name for name, is_right in parts.items() if not is_right)
     words = f"version {row['version']} is not what job {row['job_key']} stored: {wrong} differ"

@@ -12,13 +12,14 @@ from verbworker.runbook.record_check import (
     SealCheck,
     note_chain,
     note_decision,
+    note_erasure,
     note_field,
     note_seal,
 )
 from verbworker.runbook.record_seal import RecordSeal, SealLine
 from verbworker.runbook.seal_chain import SealChain
 from verbworker.stores.cases.seals import seal_of
-from verbworker.stores.database import Connection, Database
+from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.sql import query
 
 _SEALS = 500  # read at a time, with their lines
@@ -46,7 +47,7 @@ class RecordVerifier:
             sealed = await self._seal_check(connection, tenant_id, entry_id, chain)
         found = (*findings, *chain.finish(stray))
         mark = None if against is None else against.number
-        return RecordCheck(seen["entries"], seen["events"], found, seen["older"], sealed, mark)
+        return RecordCheck(seen["entries"], seen["events"], found, seen["older"], sealed, mark, seen["erased"])
 
     async def _seal_check(
         self, connection: Connection, tenant_id: str, entry_id: UUID | None, chain: SealChain
@@ -70,11 +71,13 @@ async def _verify_entries(connection: Connection, tenant_id: str, entry_id: UUID
     broken = await connection.fetch(query("record_verifier", "broken"), *of)
     forged = await connection.fetch(query("record_verifier", "forged"), *of)
     decisions = await connection.fetch(query("record_verifier", "forged_decisions"), *of)
+    erasures = await connection.fetch(query("record_verifier", "forged_erasures"), *of)
     unlike = await connection.fetch(query("record_verifier", "unlike_seals"), *of)
     return [
         *(note_chain(row["entry_id"], row["seq"]) for row in broken),
         *(note_field(row["entry_id"], row["place"], row["seq"] or None) for row in forged),
         *(note_decision(row["entry_id"], row["gate"], row["place"], row["seq"] or None) for row in decisions),
+        *(note_erasure(row["entry_id"], row["seq"]) for row in erasures),
         *(note_seal(row["entry_id"], row["place"], row["seq"], row["number"]) for row in unlike),
     ]
 
@@ -87,7 +90,11 @@ async def _read_seals(connection: Connection, tenant_id: str) -> AsyncIterator[t
             return
         lines: dict[int, list[SealLine]] = defaultdict(list)
         for row in await connection.fetch(query("record_verifier", "seal_lines"), tenant_id, after, rows[-1]["number"]):
-            lines[row["number"]].append(SealLine(row["entry_id"], row["seq"], row["hash"], row["dropped"]))
+            lines[row["number"]].append(_line_of(row))
         for row in rows:
             yield seal_of(row), lines[row["number"]]
         after = rows[-1]["number"]
+
+
+def _line_of(row: Row) -> SealLine:
+    return SealLine(row["entry_id"], row["seq"], row["hash"], row["dropped"], row["erased"])

@@ -93,8 +93,8 @@ class Seals:
         self._ours.update(made)
         return len(made)
 
-    async def drop_in(self, connection: Connection, entries: Iterable[MovedEntry]) -> None:
-        """Record in the caller's transaction that entries are dropped. No seal is written until it ends."""
+    async def seal_in(self, connection: Connection, entries: Iterable[MovedEntry]) -> None:
+        """Record in the caller's transaction that entries are dropped or erased. No seal is written until it ends."""
         await connection.execute(query("seals", "lock"))
         await self._add_all(connection, sorted(entries, key=attrgetter("tenant_id")))
 
@@ -102,7 +102,7 @@ class Seals:
         """Return how some entries were sealed, the first seal first."""
         found: dict[UUID, list[SealLine]] = {entry_id: [] for entry_id in entry_ids}
         for row in await connection.fetch(query("seals", "sealed"), list(entry_ids)):
-            found[row["entry_id"]].append(SealLine(row["entry_id"], row["seq"], row["hash"]))
+            found[row["entry_id"]].append(value_of(SealLine, row))
         return found
 
     async def require_write(self) -> None:
@@ -151,6 +151,7 @@ class Seals:
             [line.seq for line in lines],
             [line.hash for line in lines],
             [line.dropped for line in lines],
+            [line.erased for line in lines],
         )
         await connection.execute(query("seals", "add"), tenant, made.number, made.at, *values, *columns)
         return made

@@ -207,7 +207,7 @@ class Retention:
                     _log.error("entry kept because its record was changed", extra={"entry_id": str(entry.entry_id)})
             gone = await self._rows.drop_entries(connection, whole, kept)
             if gone:
-                await self._seals.drop_in(connection, map(_dropped_of, gone))
+                await self._seals.seal_in(connection, map(_dropped_of, gone))
                 await self._export([entry.line for entry in gone])
             return len(gone)
 
