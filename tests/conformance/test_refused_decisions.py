@@ -116,3 +116,19 @@ async def test_unsent_decisions_are_counted_until_the_engine_has_them(database: 
     assert (read(""), read("_age_seconds")) == (0, 0)
     assert row is not None
     assert row["last_error"] is None
+
+
+@pytest.mark.parametrize("fault", ["cut after it", "garbage after it", "502 after it"])
+async def test_a_decision_whose_answer_was_lost_is_not_called_too_late(
+    database: Database, operator: Operator, fault: str
+) -> None:
+    with task_server(FAULTS[fault]) as task:
+        stored = await at_gate(database)
+        async with engine_of(task) as engine:
+            running = asyncio.ensure_future(GateRelay(database, engine, every=0.05).service.run())
+            words = "gates", "decide", str(stored.entry_id), "yes", "--by", "ada", "--wait", "60"
+            said = await asyncio.to_thread(operator.say, *words)
+            running.cancel()
+
+    assert (said.code, said.err, task.completed) == (0, "", 1)
+    assert said.out.endswith("; the engine has ended the task\n")

@@ -148,7 +148,10 @@ def _next(decided: GateRecord) -> str:
     match decided.verdict.answer if decided.verdict is not None else None:
         case None:
             return "a worker will report it to the engine"
+        case "gone":
+            return "the engine no longer waits for it"
         case "completed":
             return "the case continues"
         case _:
-            return "the engine no longer waits for it"
+            # An answer was lost, and the task ended meanwhile: by this decision, as far as anyone can know.
+            return "the engine has ended the task"
