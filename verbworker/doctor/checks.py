@@ -115,7 +115,7 @@ def _split(sentence: str, fix: str) -> tuple[str, str]:
         return found, advice
     names = tuple(dict.fromkeys(_SETTING.findall(advice)))
     given = _ADVICE.fullmatch(advice)
-    if names and given is not None and names[0] in given[2]:
+    if given is not None and any(name in given[2] for name in names):
         return given[1], given[2].rstrip(".")
     return advice, f"check {', '.join(names)}" if names else fix
 
