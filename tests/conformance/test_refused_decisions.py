@@ -81,7 +81,7 @@ async def test_the_sentence_is_where_operators_look(database: Database, operator
         await relay.drain()
         entry = str(stored.entry_id)
         shown, fields = operator.say("runbook", "show", entry), operator.say("runbook", "show", entry, "--json")
-        stuck = operator.say("runbook", "list", "--stuck", "0")
+        stuck = operator.say("runbook", "list", "--stuck", "1")
         told = operator.say("doctor", ZEEBE_TRANSPORT="rest", ZEEBE_REST_ADDRESS=url).out
 
     assert "decision not taken yet" in shown.out

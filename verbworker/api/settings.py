@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Word
+from verbworker.http.environment import without_blanks
 from verbworker.http.settings import STRICT, Proxies, file_to_follow, read_credentials, read_settings, require_unique
 
 
@@ -99,6 +100,17 @@ class IngressSettings(BaseSettings):
         default=(), description="addresses or networks of proxies, whose connections are not limited"
     )
     probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, without_blanks(env_settings, ())
 
     @property
     def live_file(self) -> Path | None:
