@@ -15,7 +15,7 @@ from verbworker.http.environment import without_blanks
 from verbworker.http.settings import STRICT, Proxies, file_to_follow, read_credentials, read_settings, require_unique
 
 
-class Scope(StrEnum):
+class ApiScope(StrEnum):
     """What a credential allows."""
 
     MESSAGES = "messages"
@@ -27,13 +27,13 @@ class Scope(StrEnum):
 
 
 # A credential that was made for messages must not be able to do more after an upgrade.
-_ONLY_MESSAGES = frozenset({Scope.MESSAGES})
+_ONLY_MESSAGES = frozenset({ApiScope.MESSAGES})
 
 
 class ScopedKey(ApiKey):
     """An API key of a sender, and what it allows."""
 
-    scopes: frozenset[Scope] = _ONLY_MESSAGES
+    scopes: frozenset[ApiScope] = _ONLY_MESSAGES
 
 
 class Webhook(BaseModel):
@@ -61,7 +61,7 @@ class Oidc(BaseModel):
     tenant_claim: Word = "tenant_id"
     roles_claim: Word | None = None
     roles: frozenset[Role] = frozenset()
-    scopes: frozenset[Scope] = _ONLY_MESSAGES
+    scopes: frozenset[ApiScope] = _ONLY_MESSAGES
 
 
 class Credentials(BaseModel):

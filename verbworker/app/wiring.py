@@ -148,6 +148,13 @@ def engine_variables(settings: Settings) -> tuple[str, ...]:
         return ()
 
 
+def has_rest_address() -> bool:
+    """Return whether a variable says where a cluster's REST API is."""
+    from verbworker.engine.zeebe.connection import GatewayAddress
+
+    return GatewayAddress.from_environment(os.environ).rest_url is not None
+
+
 def keep_for_good() -> None:
     """Exclude everything loaded so far from garbage collection: it lives as long as the process.
 

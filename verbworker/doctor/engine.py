@@ -7,11 +7,12 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from verbworker.app.selfcheck import NOBODY
+from verbworker.app.wiring import has_rest_address
 from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
 from verbworker.doctor.database import judge_clock
 from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import lost_timeouts, version_number
-from verbworker.engine.protocol import Ask, ChoosesTransport, Engine, EngineOffers, KnowsOffers, Offer, TellsTime
+from verbworker.engine.protocol import Ask, ChoosesTransport, EngineOffers, KnowsOffers, Offer, TellsTime
 from verbworker.errors import EngineError
 from verbworker.stores.checkup import Checkup
 
@@ -100,7 +101,7 @@ async def apis(subject: Subject) -> Sequence[CheckResult]:
     # A cluster may well have no gRPC or no search; REST every supported one has, so only its address is missing.
     if offers.rest.is_there:
         return [ok(check, words)]
-    return [warn(check, words, _REST_AWAY if engine.has_rest_address else _NO_REST)]
+    return [warn(check, words, _REST_AWAY if has_rest_address() else _NO_REST)]
 
 
 def _apis(offers: EngineOffers) -> Sequence[tuple[str, Offer]]:
@@ -145,15 +146,15 @@ async def clock(subject: Subject) -> Sequence[CheckResult]:
     before = time.time()
     there = await engine.now() if isinstance(engine, TellsTime) else None
     if there is None:
-        return [_explain_no_clock(check, engine)]
+        return [_explain_no_clock(check)]
     middle, doubt = (before + time.time()) / 2, (time.time() - before) / 2
     # Reported without fractions, so on average half a second is missing.
     ahead = timedelta(seconds=there.timestamp() + 0.5 - middle)
     return [judge_clock(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
 
 
-def _explain_no_clock(check: str, engine: Engine) -> CheckResult:
-    if isinstance(engine, KnowsOffers) and engine.has_rest_address:
+def _explain_no_clock(check: str) -> CheckResult:
+    if has_rest_address():
         fix = "check ZEEBE_REST_ADDRESS, and that proxies on the way keep the header Date"
         return warn(check, "unknown: what answers over REST sends no date", fix)
     return warn(check, "unknown: the gateway reports it over REST only", "set ZEEBE_REST_ADDRESS")

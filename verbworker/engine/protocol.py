@@ -385,10 +385,6 @@ class ChoosesTransport(Protocol):
 class KnowsOffers(Protocol):
     """A remote engine with several APIs, some of which a cluster may lack."""
 
-    @property
-    def has_rest_address(self) -> bool:
-        """Whether a setting says where its REST API is."""
-
     async def offers(self) -> EngineOffers:
         """Return what the cluster offers. Asked at most once in a while; never raises for an API that is away."""
 

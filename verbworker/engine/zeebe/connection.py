@@ -133,7 +133,7 @@ def _address(given: _Variables) -> tuple[str, str]:
     if text is None and cluster is not None:
         region = given.first("CAMUNDA_CLUSTER_REGION") or "bru-2"
         return "https", f"{cluster}.{region}.zeebe.camunda.io:443"
-    with _naming(given.name(*_GRPC_NAMES)):
+    with _at_variable(given.name(*_GRPC_NAMES)):
         return parse_address(text or DEFAULT_ADDRESS)
 
 
@@ -151,7 +151,7 @@ def address_variables(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _at_variable(name: str) -> Iterator[None]:
     """Append the variable that is written wrongly to the sentence."""
     try:
         yield
@@ -180,7 +180,7 @@ def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
         return f"https://{given.first('CAMUNDA_CLUSTER_REGION') or 'bru-2'}.zeebe.camunda.io/{cluster}"
     if text is None:
         return None
-    with _naming(given.name(*_REST_NAMES)):
+    with _at_variable(given.name(*_REST_NAMES)):
         return _parse_rest_url(text, "https" if is_secure else "http")
 
 
@@ -281,7 +281,7 @@ def _oauth(given: _Variables) -> OAuth:
         raise ContractInvalid("a client id is set but no secret: set CAMUNDA_CLIENT_SECRET")
     if url is None:
         raise ContractInvalid("a client id is set but no token server: set CAMUNDA_OAUTH_URL")
-    with _naming(given.name(*_TOKEN_NAMES)):
+    with _at_variable(given.name(*_TOKEN_NAMES)):
         parts = _split(url, "the token URL")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ContractInvalid("the token URL must start with https:// or http:// and name a host")

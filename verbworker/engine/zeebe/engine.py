@@ -88,11 +88,6 @@ class ZeebeEngine:
         """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
         return await self._rest.date()
 
-    @property
-    def has_rest_address(self) -> bool:
-        """Whether a setting says where the REST API is."""
-        return self._rest.has_address
-
     async def offers(self) -> EngineOffers:
         """Return which of gRPC, REST and search the cluster offers; kept for some minutes."""
         return await self._offers.look(pushes_jobs=self.pushes_jobs)
