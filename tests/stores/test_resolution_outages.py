@@ -43,7 +43,7 @@ async def held(database: Database, engine: EmbeddedEngine, *, is_verb: bool) -> 
         await engine.fail(job.key, retries=0, message="no customer")
     else:
         await find_no_way(engine)
-    (trouble,) = await Overview(database).find_troubles(stored.request.tenant_id, where=None, key=None)
+    (trouble,) = await Overview(database).troubles("default", without_entry=False)
     return trouble
 
 
