@@ -98,8 +98,8 @@ BEGIN
        'UPDATE (claimed_by, claimed_by_id, claimed_at, assign_after, assign_trouble, engine_assignee, closed_at, '
        'closed_as, incident_key, incident_type, incident_text, missed_at)'),
       ('verbworker.gate_decision', 'tenant_id',
-       'INSERT, UPDATE (acked_at, answer, attempts, next_at)',
-       'INSERT, UPDATE (acked_at, answer, attempts, next_at)'),
+       'INSERT, UPDATE (acked_at, answer, attempts, next_at, last_error)',
+       'INSERT, UPDATE (acked_at, answer, attempts, next_at, last_error)'),
       ('verbworker.person', 'tenant_id',
        'INSERT, UPDATE (name, roles, seen_at)',
        'INSERT, UPDATE (name, roles, seen_at)'),

@@ -6,6 +6,7 @@ in docstrings, comments, queries and pages, and lines per package.
 
 import ast
 import io
+import os
 import re
 import subprocess
 import sys
@@ -24,7 +25,7 @@ QUOTED = ":(exclude)tests/conformance/recorded/README.md"
 MOST_MODULES = 15
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
-MOST_CLASS_HOMONYMS = 10
+MOST_CLASS_HOMONYMS = 5
 MOST_PARTICIPLES = 11
 MOST_ING_FUNCTIONS = 25
 MOST_ODD_WORDS = 3.0  # per 1,000 words
@@ -211,5 +212,17 @@ def _is_participle(name: str) -> bool:
     return PARTICIPLE.match(name) is not None and not is_fact and name.strip("_") not in NO_PARTICIPLES
 
 
+def run() -> int:
+    """Measure; a reader of the figures that went away (`| head`) has read enough."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

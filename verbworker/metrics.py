@@ -126,6 +126,14 @@ WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has n
 WAITING_STARTS_AGE = Gauge(
     "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not started", registry=REGISTRY
 )
+UNSENT_DECISIONS = Gauge(
+    "verbworker_unsent_decisions", "Decisions of people that the engine does not have", registry=REGISTRY
+)
+UNSENT_DECISIONS_AGE = Gauge(
+    "verbworker_unsent_decisions_age_seconds",
+    "Age of the oldest decision that the engine does not have",
+    registry=REGISTRY,
+)
 DUPLICATES = Counter(
     "verbworker_duplicate_instances", "Engine instances cancelled because their entry has another", registry=REGISTRY
 )

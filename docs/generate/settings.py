@@ -43,7 +43,8 @@ def page() -> str:
         "# Settings\n\n"
         "Settings come from the environment or from `verbworker.toml` in the working directory; the environment wins,"
         " and an option of the command line wins over both. In the file a setting has the name without the prefix, in"
-        " lower case. A wrong setting is one sentence and exit code 2. Durations are seconds unless the row says"
+        " lower case. A blank variable counts as absent, but for restrictions and secrets: `VERBWORKER_TENANT`, roles,"
+        " quotas and keys. A wrong setting is one sentence and exit code 2. Durations are seconds unless the row says"
         " otherwise.\n\n"
         "## Every command\n\n"
         + _table(Settings)

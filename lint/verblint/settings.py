@@ -121,7 +121,7 @@ def _read(file: str) -> Project | None:
     if table is None:
         return None
     folder = os.path.relpath(os.path.dirname(file) or os.curdir)
-    return replace(_Reading(file).run(table), folder="" if folder == os.curdir else folder, file=file)
+    return replace(_TableReading(file).run(table), folder="" if folder == os.curdir else folder, file=file)
 
 
 def _table(content: bytes, file: str) -> Mapping[str, object] | None:
@@ -138,7 +138,7 @@ def _table(content: bytes, file: str) -> Mapping[str, object] | None:
     return table
 
 
-class _Reading:
+class _TableReading:
     """Validates one settings table."""
 
     def __init__(self, file: str) -> None:

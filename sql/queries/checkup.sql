@@ -109,12 +109,12 @@ FROM verbworker.dispatch
 WHERE engine_id = $1 AND done_at IS NULL;
 
 -- name: decisions
--- How many decisions of people the engine does not have yet.
+-- How many decisions of people the engine does not have yet, and its answer to the oldest that it refused.
 SELECT
   count(*) AS number,
   count(*) FILTER (WHERE decision.decided_at < clock_timestamp() - $2::interval) AS late,
   clock_timestamp() - min(decision.decided_at) AS longest,
-  NULL::text AS word
+  (array_agg(decision.last_error ORDER BY decision.decided_at) FILTER (WHERE decision.last_error IS NOT NULL))[1] AS word
 FROM verbworker.gate_decision AS decision
 JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
 WHERE token.engine_id = $1 AND decision.acked_at IS NULL;

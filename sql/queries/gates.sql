@@ -6,7 +6,8 @@ SELECT
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_by_id,
   token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
-  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
+  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer,
+  decision.last_error AS trouble
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
@@ -29,7 +30,8 @@ SELECT
   token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_by_id,
   token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
-  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
+  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer,
+  decision.last_error AS trouble
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
@@ -60,7 +62,7 @@ WHERE token_id = $1;
 -- name: tell_anew
 -- The task that a decision completed is there again: the engine lost the completion, and gets the decision once more.
 UPDATE verbworker.gate_decision
-SET acked_at = NULL, answer = NULL, attempts = attempts + 1, next_at = clock_timestamp()
+SET acked_at = NULL, answer = NULL, last_error = NULL, attempts = attempts + 1, next_at = clock_timestamp()
 WHERE token_id = $1;
 
 -- name: take_in
@@ -239,19 +241,37 @@ WHERE decision.token_id = waiting.token_id
 RETURNING decision.token_id, waiting.job_key, decision.attempts, waiting.user_task_key;
 
 -- name: postpone
--- The engine could not be reached; when to try again.
+-- The engine did not take it; when to try again, and why, if that is not part of the usual course.
 UPDATE verbworker.gate_decision
-SET next_at = clock_timestamp() + $2::interval
+SET next_at = clock_timestamp() + $2::interval, last_error = $3
 WHERE token_id = $1 AND acked_at IS NULL;
 
 -- name: answer
 -- Record the engine's answer. After an earlier attempt, a missing task proves nothing: that attempt may have worked.
 UPDATE verbworker.gate_decision
 SET
-  acked_at = clock_timestamp(),
+  acked_at = clock_timestamp(), last_error = NULL,
   answer = CASE WHEN NOT $2::boolean THEN 'completed' WHEN attempts > 1 THEN 'unsure' ELSE 'gone' END
 WHERE token_id = $1 AND (acked_at IS NULL OR (NOT $2::boolean AND answer <> 'completed'))
 RETURNING answer, entry_id, gate, decision, decided_by;
+
+-- name: unsent
+-- The decisions of an entry that the engine does not have, and why.
+SELECT gate, decision, decided_by AS by, decided_at AS at, last_error AS trouble
+FROM verbworker.gate_decision
+WHERE entry_id = $1 AND acked_at IS NULL
+ORDER BY decided_at, token_id;
+
+-- name: backlog
+-- How many decisions the engine does not have, and for how long the oldest waits. A suspended case takes none, as wanted.
+SELECT count(*) AS waiting, extract(epoch FROM clock_timestamp() - min(decision.decided_at))::float8 AS oldest
+FROM verbworker.gate_decision AS decision
+JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
+WHERE token.engine_id = $1 AND decision.acked_at IS NULL AND NOT EXISTS (
+  SELECT 1
+  FROM verbworker.parked_token AS suspension
+  WHERE suspension.entry_id = decision.entry_id AND suspension.kind = 'suspended' AND suspension.closed_at IS NULL
+);
 
 -- name: silent
 -- Open gates whose task the engine has not delivered for longer than it should take.

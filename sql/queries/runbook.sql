@@ -317,7 +317,9 @@ FROM (
     FROM verbworker.dispatch AS dispatch
     WHERE dispatch.done_at IS NULL
     UNION ALL
-    SELECT decision.entry_id, decision.decided_at, 'the engine has not taken the decision at ' || decision.gate
+    SELECT
+      decision.entry_id, decision.decided_at,
+      'the engine has not taken the decision at ' || decision.gate || coalesce(': ' || decision.last_error, '')
     FROM verbworker.gate_decision AS decision
     WHERE decision.tenant_id = $1 AND decision.acked_at IS NULL
     UNION ALL

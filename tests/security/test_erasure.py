@@ -47,8 +47,8 @@ UPDATE verbworker.dispatch SET variables = $4, last_error = $3 WHERE entry_id = 
 UPDATE verbworker.parked_token SET reason = $3, detail = to_jsonb($3::text), correlation_key = $3, incident_text = $3,
   assign_trouble = $3 WHERE entry_id = $1;
 INSERT INTO verbworker.gate_decision
-  (token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, acked_at, answer)
-  SELECT token_id, tenant_id, entry_id, instance_uid, 'review', 'approve', $3, 'bob', now(), 'completed'
+  (token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, acked_at, answer, last_error)
+  SELECT token_id, tenant_id, entry_id, instance_uid, 'review', 'approve', $3, 'bob', now(), 'completed', $3
   FROM verbworker.parked_token WHERE entry_id = $1;
 INSERT INTO verbworker.compensation_record
   (tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key, variables)

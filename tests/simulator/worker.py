@@ -29,7 +29,7 @@ from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.completion import CompletionListener
 from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs, Serving
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
@@ -88,7 +88,7 @@ class Boot:
         gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
         handlers: list[JobHandler] = [
             *bridge.handlers(),
-            Completion(REGISTRY, control, listener_jobs, cancelling),
+            CompletionListener(REGISTRY, control, listener_jobs, cancelling),
             gates,
         ]
         self._handlers = {handler.type: handler for handler in handlers}

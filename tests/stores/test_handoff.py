@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -28,6 +29,7 @@ def make_call(case: Case, connection: Connection | None) -> Call:
         epoch=1,
         deadline=datetime.now(UTC) + timedelta(minutes=1),
         log=logging.getLogger("tests"),
+        clock=partial(datetime.now, UTC),
         connection=connection,
     )
 

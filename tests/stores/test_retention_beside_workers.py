@@ -125,6 +125,17 @@ def whole(row: dict[str, int]) -> bool:
     )
 
 
+async def tables_with_rows(database: Database) -> list[str]:
+    """The tables of entries and payloads that are not empty."""
+    return [
+        table
+        for rule in RULES
+        if rule.setting in ("keep_entries", "keep_payloads")
+        for table in rule.tables
+        if await database.fetch(f"SELECT 1 FROM {table} LIMIT 1")
+    ]
+
+
 async def test_no_open_case_loses_a_row_and_every_ended_one_is_exported_once(
     dsn: str, worker: str, tmp_path: Path
 ) -> None:
@@ -172,13 +183,7 @@ async def test_no_open_case_loses_a_row_and_every_ended_one_is_exported_once(
             stop.set()
             await asyncio.gather(*working)
         effects = await database.fetchrow(EFFECTS)
-        left = [
-            table
-            for rule in RULES
-            if rule.setting in ("keep_entries", "keep_payloads")
-            for table in rule.tables
-            if await database.fetch(f"SELECT 1 FROM {table} LIMIT 1")
-        ]
+        left = await tables_with_rows(database)
         verified = await Runbook(database).verify("tests")
 
     lines = [text for _, text in exported_lines(tmp_path)]

@@ -45,7 +45,7 @@ from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.completion import CompletionListener
 from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
@@ -321,7 +321,7 @@ async def case_setup(
         cancelling = Cancellation(database, handler.dispatches, engine)
         handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, listener_jobs).handlers()
         handlers += [
-            Completion(known, database, listener_jobs, cancelling, ring=ring),
+            CompletionListener(known, database, listener_jobs, cancelling, ring=ring),
             GateJobs(known, engine, database),
         ]
         handlers += UserTaskJobs(known, engine, database, listener_jobs, identity=identity).handlers()

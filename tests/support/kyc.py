@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -34,6 +35,7 @@ def make_call(connection: Any = None, *, entry_id: UUID | None = None, **changes
         epoch=1,
         deadline=datetime.now(UTC) + timedelta(hours=1),
         log=logging.getLogger("tests"),
+        clock=partial(datetime.now, UTC),
         connection=connection,
     )
     return replace(call, **changes)

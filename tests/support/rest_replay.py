@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
@@ -189,24 +190,9 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
             for name, value in said.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self._write_body(said)
-
-        def _write_body(self, said: Answer) -> None:
+            _write_body(said, self.wfile, told.gone)
             if said.cut_after is not None:
-                self.wfile.write(said.body[: said.cut_after])
                 self._hang_up()
-            elif said.drip_s:
-                for position in range(len(said.body)):
-                    self.wfile.write(said.body[position : position + 1])
-                    if told.gone.wait(said.drip_s):
-                        return
-            elif said.is_chunked:
-                for position in range(0, len(said.body), 4096):
-                    piece = said.body[position : position + 4096]
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                self.wfile.write(b"0\r\n\r\n")
-            else:
-                self.wfile.write(said.body)
 
         def _hang_up(self) -> None:
             self.wfile.flush()
@@ -217,6 +203,23 @@ def _handler(told: RestServer, answer: Callable[[Seen], Answer]) -> type[BaseHTT
             """Keep quiet."""
 
     return Handler
+
+
+def _write_body(said: Answer, file: BufferedIOBase, gone: threading.Event) -> None:
+    if said.cut_after is not None:
+        file.write(said.body[: said.cut_after])
+    elif said.drip_s:
+        for position in range(len(said.body)):
+            file.write(said.body[position : position + 1])
+            if gone.wait(said.drip_s):
+                return
+    elif said.is_chunked:
+        for position in range(0, len(said.body), 4096):
+            piece = said.body[position : position + 4096]
+            file.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        file.write(b"0\r\n\r\n")
+    else:
+        file.write(said.body)
 
 
 def now() -> float:

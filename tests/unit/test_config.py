@@ -214,7 +214,7 @@ def test_how_long_something_is_kept(given: str, read: timedelta | None, monkeypa
     assert config.load().keep_messages == read
 
 
-@pytest.mark.parametrize("given", ["never", "0d", "-1", "", "90 days", "d"])
+@pytest.mark.parametrize("given", ["never", "0d", "-1", "90 days", "d"])
 def test_how_long_something_is_kept_is_said_in_one_way(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERBWORKER_KEEP_MESSAGES", given)
 
@@ -256,3 +256,47 @@ def test_what_is_no_setting_of_a_worker_or_set_by_kubernetes_is_not_mistyped() -
     }
 
     assert config.unknown_settings(known) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("VERBWORKER_ENGINE_TRANSPORT", "ZEEBE_TRANSPORT"),
+        ("VERBWORKER_TRANSPORT", "ZEEBE_TRANSPORT"),
+        ("VERBWORKER_ZEEBE_ADDRESS", "ZEEBE_ADDRESS"),
+        ("VERBWORKER_ENGINE_REST_ADDRESS", "ZEEBE_REST_ADDRESS"),
+        ("VERBWORKER_CLIENT_SECRET", "CAMUNDA_CLIENT_SECRET"),
+    ],
+)
+def test_a_variable_of_the_engine_with_our_prefix_is_told_by_its_own_name(name: str, meant: str) -> None:
+    assert config.unknown_settings({name: "x"}) == [f"{name} is not a setting and is ignored; did you mean {meant}?"]
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_variable_counts_as_absent(blank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "verbworker.toml").write_text('engine_id = "of-the-file"\n')
+    for name in ("ENGINE_LEASES", "LEASE", "STREAMING", "HTTP_PORT", "ENGINE_ID"):
+        monkeypatch.setenv(f"VERBWORKER_{name}", blank)
+    monkeypatch.setenv("VERBWORKER_CONSOLE_PORT", blank)
+    monkeypatch.setenv("VERBWORKER_INGRESS_RATE", blank)
+    bare = config.Settings.model_fields
+
+    settings = config.load()
+
+    assert settings.engine_leases == bare["engine_leases"].default
+    assert (settings.http_port, settings.engine_id) == (bare["http_port"].default, "of-the-file")
+    assert (ConsoleSettings().port, IngressSettings().rate) == (8092, 50.0)
+
+
+@pytest.mark.parametrize("name", ["TENANT", "UNKNOWN_ROLES", "QUOTA_OPEN_CASES", "INTEGRITY_KEYS", "SEAL_KEYS"])
+def test_a_blank_restriction_or_secret_opens_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"VERBWORKER_{name}", "")
+
+    with pytest.raises(ContractInvalid, match=f"VERBWORKER_{name}"):
+        config.load()
+
+
+def test_blank_roles_are_no_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_ROLES", "")
+
+    assert config.load().roles == frozenset()

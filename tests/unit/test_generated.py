@@ -43,7 +43,7 @@ def loaded(one: Compiled) -> ModuleType:
 def call(**told: Any) -> Call:
     import logging
 
-    return Call("kyc.settle", UUID(int=1), "t", "key", 1, 1, NOW, logging.getLogger("tests"), **told)
+    return Call("kyc.settle", UUID(int=1), "t", "key", 1, 1, NOW, logging.getLogger("tests"), clock=lambda: NOW, **told)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from verbworker.api.guard import Guard, KnownSenders, Sender
 from verbworker.api.server import make_guard
-from verbworker.api.settings import Credentials, IngressSettings, Oidc, Scope, load
+from verbworker.api.settings import ApiScope, Credentials, IngressSettings, Oidc, load
 from verbworker.api.webhook import Signed, parse_signature, secret_of
 from verbworker.errors import ContractInvalid
 from verbworker.http.live_credentials import LiveCredentials
@@ -252,7 +252,7 @@ def test_without_credentials_nobody_may_send() -> None:
 async def test_on_this_machine_anybody_may_send_when_that_is_asked_for() -> None:
     guard = make_guard(IngressSettings(), is_open=True)
 
-    assert await guard.ask({}) == Sender("anybody", None, frozenset(Scope))
+    assert await guard.ask({}) == Sender("anybody", None, frozenset(ApiScope))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.test"])
@@ -318,6 +318,6 @@ async def test_a_credential_allows_messages_and_nothing_more_unless_its_scopes_s
 
     assert isinstance(old, Sender)
     assert isinstance(new, Sender)
-    assert (old.scopes, new.scopes) == (frozenset({Scope.MESSAGES}), frozenset({Scope.READ, Scope.START}))
+    assert (old.scopes, new.scopes) == (frozenset({ApiScope.MESSAGES}), frozenset({ApiScope.READ, ApiScope.START}))
     with pytest.raises(ValueError, match="scopes"):
         Credentials.model_validate({"api_keys": [keys[0] | {"scopes": ["everything"]}]})

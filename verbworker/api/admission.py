@@ -18,7 +18,7 @@ from verblint.names import nearest
 from verbworker.api.bodies import read_json
 from verbworker.api.guard import Guard, Sender
 from verbworker.api.problem import is_api
-from verbworker.api.settings import Scope
+from verbworker.api.settings import ApiScope
 from verbworker.api.webhook import Signed
 from verbworker.background.body_reader import BodyReader
 from verbworker.contract.message import MAX_PROBLEMS
@@ -41,7 +41,7 @@ class Admission:
     brake: GuessBrake = field(default_factory=GuessBrake)
     reader: BodyReader = field(default_factory=BodyReader)
 
-    async def admit(self, request: Request, scope: Scope) -> tuple[Sender, bytes]:
+    async def admit(self, request: Request, scope: ApiScope) -> tuple[Sender, bytes]:
         """Return the sender and the body, or refuse with the first problem found."""
         claim = await self.guard.ask(request.headers)
         if claim is None:
@@ -89,11 +89,11 @@ class Admission:
 
         return pay
 
-    def _require(self, sender: Sender, scope: Scope) -> None:
+    def _require(self, sender: Sender, scope: ApiScope) -> None:
         self._take(sender.name)
         if scope not in sender.scopes:
             raise HTTPException(403, f"this credential does not allow it: its scopes do not include {scope}")
-        if scope is not Scope.READ:
+        if scope is not ApiScope.READ:
             sender.person.require_change()
 
     def _take(self, sender: str) -> None:
@@ -106,7 +106,7 @@ def _retry_after(seconds: float) -> dict[str, str]:
     return {"Retry-After": str(math.ceil(seconds))}
 
 
-def admitting_route(scope: Scope) -> type[APIRoute]:
+def admitting_route(scope: ApiScope) -> type[APIRoute]:
     """Return a kind of route that admits a request before FastAPI reads any of it."""
 
     class AdmittingRoute(APIRoute):

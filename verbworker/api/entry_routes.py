@@ -16,7 +16,7 @@ from verbworker.api.guard import Sender
 from verbworker.api.message_routes import acting_client
 from verbworker.api.problem import API, problem_responses
 from verbworker.api.seen_people import SeenPeople
-from verbworker.api.settings import Scope
+from verbworker.api.settings import ApiScope
 from verbworker.client.client import Client
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_actions import MOST_RETRIES
@@ -134,17 +134,17 @@ Cursor = Annotated[Word | None, Query(description="`next` of the page before")]
 After = Annotated[int, Query(ge=0, le=_LAST_EVENT, description="only events behind this number")]
 
 
-def _router(scope: Scope, tag: str) -> APIRouter:
-    refusals = problem_responses(has_body=scope is not Scope.READ)
+def _router(scope: ApiScope, tag: str) -> APIRouter:
+    refusals = problem_responses(has_body=scope is not ApiScope.READ)
     return APIRouter(prefix=API, route_class=admitting_route(scope), tags=[tag], responses=refusals)
 
 
-starts = _router(Scope.START, "entries")
-reads = _router(Scope.READ, "entries")
-cancels = _router(Scope.CANCEL, "entries")
-decisions = _router(Scope.DECIDE, "gates")
-resolutions = _router(Scope.RESOLVE, "incidents")
-messages = _router(Scope.MESSAGES, "messages")
+starts = _router(ApiScope.START, "entries")
+reads = _router(ApiScope.READ, "entries")
+cancels = _router(ApiScope.CANCEL, "entries")
+decisions = _router(ApiScope.DECIDE, "gates")
+resolutions = _router(ApiScope.RESOLVE, "incidents")
+messages = _router(ApiScope.MESSAGES, "messages")
 
 
 @starts.post("/entries", status_code=201, operation_id="start_entry")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from verbworker.api.settings import Credentials, Oidc, Scope, ScopedKey
+from verbworker.api.settings import ApiScope, Credentials, Oidc, ScopedKey
 from verbworker.api.webhook import Signed, parse_signature, secret_of
 from verbworker.contract.person import Person, find_claim, read_roles
 from verbworker.contract.text import is_subject, is_tenant
@@ -20,7 +20,7 @@ class Sender:
 
     name: str
     tenant_id: str | None
-    scopes: frozenset[Scope] = frozenset({Scope.MESSAGES})
+    scopes: frozenset[ApiScope] = frozenset({ApiScope.MESSAGES})
     roles: frozenset[str] | None = None
     issuer: str | None = None
     subject: str | None = None
@@ -72,7 +72,7 @@ class Guard:
     async def ask(self, headers: Mapping[str, str]) -> Sender | Signed | None:
         """Identify the sender by the headers; a signature is returned unverified, because it also needs the body."""
         if self._open_to_all:
-            return Sender("anybody", None, frozenset(Scope))
+            return Sender("anybody", None, frozenset(ApiScope))
         known = self._senders.current()
         if known.webhooks and "webhook-signature" in headers:
             return parse_signature(headers, now=self._now(), tolerance=self._tolerance)

@@ -14,7 +14,7 @@ from verbworker.api.admission import admitting_route
 from verbworker.api.bodies import Handover, read_handover
 from verbworker.api.guard import Sender
 from verbworker.api.problem import sentence_responses
-from verbworker.api.settings import Scope
+from verbworker.api.settings import ApiScope
 from verbworker.background.body_reader import BodyReader
 from verbworker.client.client import Client
 from verbworker.contract.message import Message, trace_fields
@@ -56,7 +56,7 @@ class MessageRoutes:
     def router(self) -> APIRouter:
         """Return the routes, which FastAPI describes but whose bodies only we parse: strictly, and kept if invalid."""
         refusals = sentence_responses()
-        router = APIRouter(route_class=admitting_route(Scope.MESSAGES), tags=["messages"], responses=refusals)
+        router = APIRouter(route_class=admitting_route(ApiScope.MESSAGES), tags=["messages"], responses=refusals)
         router.add_api_route(
             "/messages",
             self.take,

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Tenant, Word
+from verbworker.http.environment import without_blanks
 from verbworker.http.settings import STRICT, Proxies, file_to_follow, read_credentials, read_settings, require_unique
 
 
-class Scope(StrEnum):
+class ApiScope(StrEnum):
     """What a credential allows."""
 
     MESSAGES = "messages"
@@ -26,13 +27,13 @@ class Scope(StrEnum):
 
 
 # A credential that was made for messages must not be able to do more after an upgrade.
-_ONLY_MESSAGES = frozenset({Scope.MESSAGES})
+_ONLY_MESSAGES = frozenset({ApiScope.MESSAGES})
 
 
 class ScopedKey(ApiKey):
     """An API key of a sender, and what it allows."""
 
-    scopes: frozenset[Scope] = _ONLY_MESSAGES
+    scopes: frozenset[ApiScope] = _ONLY_MESSAGES
 
 
 class Webhook(BaseModel):
@@ -60,7 +61,7 @@ class Oidc(BaseModel):
     tenant_claim: Word = "tenant_id"
     roles_claim: Word | None = None
     roles: frozenset[Role] = frozenset()
-    scopes: frozenset[Scope] = _ONLY_MESSAGES
+    scopes: frozenset[ApiScope] = _ONLY_MESSAGES
 
 
 class Credentials(BaseModel):
@@ -99,6 +100,17 @@ class IngressSettings(BaseSettings):
         default=(), description="addresses or networks of proxies, whose connections are not limited"
     )
     probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, without_blanks(env_settings, ())
 
     @property
     def live_file(self) -> Path | None:

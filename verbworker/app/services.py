@@ -29,7 +29,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.cancel_listener import CancelListener
 from verbworker.work.listeners.compensation import CompensationJobs
-from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.completion import CompletionListener
 from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
@@ -92,7 +92,7 @@ def build_services(
     open_gate = None if user_tasks is None else user_tasks.open_found
     handlers: list[JobHandler] = [
         *bridge.handlers(),
-        Completion(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
+        CompletionListener(registry, control, listener_jobs, cancelling, ring=ring, tracer=tracer),
         CancelListener(control, engine, cancelling),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         *([] if user_tasks is None else user_tasks.handlers()),

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from pydantic_settings import (
 from verbworker.contract.quota import Quota, Quotas
 from verbworker.contract.text import holds_controls, is_tenant
 from verbworker.errors import ContractInvalid
+from verbworker.http.environment import advise, without_blanks
 from verbworker.payload.signature import KeyRing
 
 FILE = Path("verbworker.toml")
@@ -34,6 +34,7 @@ _PREFIX = "VERBWORKER_"
 _OF_SERVERS = ("CONSOLE_", "INGRESS_")  # these have settings of their own
 _NO_SETTINGS = ("DEBUG", "FAILPOINT")
 _RESTRICTIONS = ("ROLES", "UNKNOWN_ROLES", "TENANT_QUOTAS", *(f"QUOTA_{one.name.upper()}" for one in fields(Quota)))
+_NEVER_BLANK = ("TENANT", "INTEGRITY_KEYS", "INTEGRITY_KEY", "SEAL_KEYS", "SEAL_KEY")
 _OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 _ONLY_OUTSIDE = ("integrity_keys", "seal_keys")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
@@ -257,7 +258,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        given = without_blanks(env_settings, [f"{_PREFIX}{name}" for name in (*_RESTRICTIONS, *_NEVER_BLANK)])
+        return init_settings, given, TomlConfigSettingsSource(settings_cls)
 
     def database(self, *, otherwise: str = "pass --dsn") -> str:
         """Return the database's address; raise `ContractInvalid` if none is set, with what to do `otherwise`."""
@@ -327,9 +329,7 @@ def unknown_settings(environment: Mapping[str, str], *servers: type[BaseSettings
         if start != _PREFIX or word in (*known, *_NO_SETTINGS) or word.startswith(foreign):
             continue
         if not _is_kubernetes(name, value):
-            nearest = get_close_matches(word, known, 1)
-            advice = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
-            found.append(f"{name} is not a setting and is ignored{advice}")
+            found.append(f"{name} is not a setting and is ignored{advise(word, known, _PREFIX)}")
     return found
 
 

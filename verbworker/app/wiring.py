@@ -136,6 +136,25 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
             )
 
 
+def engine_variables(settings: Settings) -> tuple[str, ...]:
+    """Return the variables that say where the engine is; none if one is so wrong that it names itself."""
+    if settings.engine == "embedded":
+        return ("VERBWORKER_DSN",)
+    from verbworker.engine.zeebe.connection import address_variables
+
+    try:
+        return address_variables(os.environ)
+    except ContractInvalid:
+        return ()
+
+
+def has_rest_address() -> bool:
+    """Return whether a variable says where a cluster's REST API is."""
+    from verbworker.engine.zeebe.connection import GatewayAddress
+
+    return GatewayAddress.from_environment(os.environ).rest_url is not None
+
+
 def keep_for_good() -> None:
     """Exclude everything loaded so far from garbage collection: it lives as long as the process.
 

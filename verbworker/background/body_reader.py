@@ -24,8 +24,8 @@ SMALL_BYTES: Final = 32 * 1024
 
 _LONGEST_S: Final = 15  # one takes 0.1 s; on a machine that is overloaded, the process may have to start first
 _MOST_WAITING: Final = 16  # bodies that are held in memory meanwhile
-_ANSWER_BUFFER: Final = 1024 * 1024
-_RETRY_AFTER_S: Final = 5
+_ANSWER_BUFFER: Final = 1024 * 1024  # bytes read ahead; answers are as long as the bodies, not as lines
+_RETRY_AFTER_S: Final = 5  # a third of the longest time that one body takes
 _NEEDED: Final = ("LD_LIBRARY_PATH", "PYTHONHOME")
 
 

@@ -7,6 +7,7 @@ from verbworker.errors import NotFound
 from verbworker.runbook.event import Entry, Event, Kind, OpenToken, Stall, Status, Wait, open_incidents, outcome_name
 from verbworker.runbook.progress import Progress, progress
 from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import GateStore, WaitingDecision
 from verbworker.stores.cases.instances import Carrier, Instances
 from verbworker.stores.cases.runbook import ReleasedJob, Runbook
 from verbworker.stores.cases.stalls import Stalls
@@ -26,6 +27,7 @@ class FoundEntry:
     stalls: list[Stall]
     released: list[ReleasedJob]
     instance_key: int | None = None
+    unsent: tuple[WaitingDecision, ...] = ()
 
     @property
     def incidents(self) -> list[Event]:
@@ -52,6 +54,7 @@ class EntryView:
         self._database = database
         self._runbook = Runbook(database)
         self._stalls = Stalls(database)
+        self._gates = GateStore(database)
 
     async def find(self, entry_id: UUID, tenant: str) -> FoundEntry:
         """Return one entry of a tenant; raises `NotFound`."""
@@ -69,7 +72,8 @@ class EntryView:
         far = progress(entry, events, waits, stalls, steps=await self._steps(entry, carrier))
         released = [] if entry.status.is_final else await self._runbook.waiting_releases(entry.entry_id)
         instance_key = None if carrier is None else carrier.instance_key
-        return FoundEntry(entry, events, waits, far, trouble, stalls, released, instance_key)
+        unsent = tuple(await self._gates.unsent(entry.entry_id))
+        return FoundEntry(entry, events, waits, far, trouble, stalls, released, instance_key, unsent)
 
     async def _steps(self, entry: Entry, carrier: Carrier | None) -> int:
         if carrier is None or entry.definition_key is None:

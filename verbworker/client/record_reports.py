@@ -16,7 +16,7 @@ from verbworker.stores.cases.record_verifier import RecordVerifier
 from verbworker.stores.cases.seals import Seals
 
 _LOOK = ConfigDict(frozen=True, from_attributes=True)
-_BATCH = 5000
+_BATCH = 5000  # lines of one seal and entries of one page, as the worker takes them
 
 
 class FindingRecord(BaseModel):

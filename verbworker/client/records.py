@@ -93,6 +93,19 @@ class ReleaseRecord(BaseModel):
     words: str = Field(description="what is waited for, and what to do if that does not happen by itself")
 
 
+class UnsentRecord(BaseModel):
+    """A decision that the engine does not have yet."""
+
+    model_config = _LOOK
+
+    gate: str
+    decision: str
+    by: str
+    at: datetime
+    trouble: str | None = Field(description="why the engine does not have it; null before an attempt failed")
+    words: str = Field(description="where it waits, and why")
+
+
 class ListedEntry(EntryRecord):
     """An entry in a list, with its progress."""
 
@@ -134,6 +147,7 @@ class EntryDetail(ListedEntry):
     waits: tuple[WaitRecord, ...]
     trouble: str | None = Field(description="why the engine has not started it yet")
     released: tuple[ReleaseRecord, ...]
+    unsent: tuple[UnsentRecord, ...] = Field(description="decisions that the engine does not have yet")
     incidents: "tuple[EventRecord, ...]" = Field(description="the incidents that stop it now")
     failure: "EventRecord | None" = Field(description="the event that ended it badly")
     operate_url: str | None = Field(description="its instance in Operate, if an address is set")
@@ -142,7 +156,7 @@ class EntryDetail(ListedEntry):
     def with_waits(found: FoundEntry, links: EngineLinks = NO_LINKS) -> "EntryDetail":
         """Return the record of one entry."""
         known = {**_fields(found.entry), "progress": found.progress.detailed, "stalls": found.stalls}
-        more = {"waits": found.waits, "trouble": found.trouble, "released": found.released}
+        more = {"waits": found.waits, "trouble": found.trouble, "released": found.released, "unsent": found.unsent}
         ends = {
             "incidents": [EventRecord.of(event) for event in found.incidents],
             "outcome_name": found.outcome_name,
@@ -196,6 +210,7 @@ class DecisionRecord(BaseModel):
     by: str
     at: datetime
     answer: str | None
+    trouble: str | None = Field(description="why the engine does not have it yet; null before an attempt failed")
 
 
 class GateRecord(BaseModel):
@@ -310,6 +325,7 @@ def _claim_words(gate: HumanGate) -> str:
 
 def _state(gate: HumanGate) -> str:
     if gate.verdict is not None:
-        told = {"gone": ", too late", None: ", not sent to the engine yet"}.get(gate.verdict.answer, "")
+        missing = "not sent to the engine yet" if gate.verdict.trouble is None else "not taken by the engine yet"
+        told = {"gone": ", too late", None: f", {missing}"}.get(gate.verdict.answer, "")
         return f"{gate.verdict.by} decided {gate.verdict.decision}{told}"
     return "open" if gate.closed_as is None else gate.closed_as

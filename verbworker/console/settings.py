@@ -8,13 +8,14 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from verbworker.app.api_keys import ApiKey, Role
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Tenant, Word
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
+from verbworker.http.environment import without_blanks
 from verbworker.http.settings import STRICT, Proxies, read_credentials, read_settings, require_unique
 
 _SHORTEST_SECRET = 32  # characters; shorter ones can be guessed
@@ -93,6 +94,17 @@ class ConsoleSettings(BaseSettings):
         default=(), description="addresses or networks of proxies, whose connections are not limited"
     )
     probe_port: int | None = Field(default=None, ge=0, le=65535, description="another port for /live and /ready alone")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, without_blanks(env_settings, ("VERBWORKER_CONSOLE_SECRET",))
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from logging import Logger, LoggerAdapter
 from typing import Any, Generic, Protocol, TypeVar
@@ -82,6 +82,7 @@ class Call:
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)  # the static headers of the task in the model
+    clock: Callable[[], datetime] = field(kw_only=True, repr=False, compare=False)
 
     @property
     def db(self) -> Db:
@@ -102,7 +103,7 @@ class Call:
 
     def remaining(self) -> timedelta:
         """Return how long this run may still take."""
-        return max(self.deadline - datetime.now(UTC), timedelta(0))
+        return max(self.deadline - self.clock(), timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The server's port and password."""
 
     port: int
@@ -58,7 +58,7 @@ class LocalPostgres:
         # Postgres refuses to run as root; the user `_NOBODY` exists on every system.
         self._user = _NOBODY if os.geteuid() == 0 else None
         self._process: Process | None = None
-        self.address = read_address(folder) or Address(0, secrets.token_urlsafe(12))
+        self.address = read_address(folder) or ServerAddress(0, secrets.token_urlsafe(12))
 
     @property
     def dsn(self) -> str:
@@ -75,7 +75,7 @@ class LocalPostgres:
             await self._initialise(binaries)
         elif await self._answers():
             await self._end_forgotten()
-        self.address = Address(_port(self._wanted, self.address.port), self.address.password)
+        self.address = ServerAddress(_port(self._wanted, self.address.port), self.address.password)
         write_private(self._folder / "server.json", json.dumps(asdict(self.address)))
         try:
             await self._start(binaries)
@@ -197,10 +197,10 @@ class LocalPostgres:
         return f"{(fatal or lines or ['no output'])[-1]} (its log: {self._log}; pass another --data to start over)"
 
 
-def read_address(folder: Path) -> Address | None:
+def read_address(folder: Path) -> ServerAddress | None:
     """Return the address that the folder's server had last time, or None."""
     try:
-        return Address(**json.loads((folder / "server.json").read_text()))
+        return ServerAddress(**json.loads((folder / "server.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
 

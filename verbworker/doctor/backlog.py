@@ -31,6 +31,8 @@ class BacklogPlace:
     words: str
     usual: timedelta
     fix: str
+    refused: str | None = None
+    """What to do about an answer of the engine; then one is reported at once."""
 
 
 QUEUES: Mapping[str, BacklogPlace] = {
@@ -52,6 +54,7 @@ QUEUES: Mapping[str, BacklogPlace] = {
         "decision(s) of people wait for the engine",
         _A_MINUTE,
         "see the lines workers and engine",
+        "do what the engine's answer says; after a 403, give the workers' client the permission to complete user tasks",
     ),
     "messages": BacklogPlace(
         "messages",
@@ -95,12 +98,13 @@ async def check_queue(name: str, subject: Subject) -> Sequence[CheckResult]:
     found = f"{waiting.number} {place.words}"
     if waiting.longest is not None:
         found += f", the longest for {_format_duration(waiting.longest)}"
-    if not waiting.late:
+    is_refused = place.refused is not None and bool(waiting.word)
+    if not waiting.late and not is_refused:
         return [ok(name, found)]
-    if place.usual:
+    if place.usual and waiting.late:
         found = f"{found}; {waiting.late} for more than {_format_duration(place.usual)}"
     word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
-    return [warn(name, f"{found}{word}", place.fix)]
+    return [warn(name, f"{found}{word}", place.refused if is_refused and place.refused else place.fix)]
 
 
 async def check_stalls(name: str, subject: Subject) -> Sequence[CheckResult]:

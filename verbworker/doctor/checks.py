@@ -1,14 +1,16 @@
 """All checks in order, each with a timeout; a check is skipped if one it needs failed."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from verbworker.app.wiring import engine_variables
 from verbworker.doctor import application, backlog, database, engine, leases, retention, seal_check, search_check
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
 from verbworker.doctor.subject import Subject
-from verbworker.errors import VerbworkerError
+from verbworker.errors import AccessDenied, VerbworkerError
 
 Look = Callable[[Subject], Awaitable[Sequence[CheckResult]]]
 
@@ -19,8 +21,23 @@ class Check:
 
     name: str
     look: Look
-    fix: str
+    fix: str | Callable[[Subject], str]
     needs: tuple[str, ...] = ()
+
+    def advise(self, subject: Subject) -> str:
+        """Return what to do."""
+        return self.fix if isinstance(self.fix, str) else self.fix(subject)
+
+
+_CHECK_SEARCH = "check the gateway's log, and that ZEEBE_REST_ADDRESS answers searches"
+_ALLOW = "give this client its permissions, and check CAMUNDA_CLIENT_ID or CAMUNDA_BASIC_AUTH_USERNAME"
+_SETTING = re.compile(r"\b(?:VERBWORKER|ZEEBE|CAMUNDA)(?:_[A-Z]+)+\b")
+_ADVICE = re.compile(r"(.*): ((?:set|check|write) .*)")
+
+
+def _check_engine(subject: Subject) -> str:
+    """Name the settings that say where the engine is."""
+    return " and ".join(("check that the engine runs", *engine_variables(subject.settings)))
 
 
 CHECKS: tuple[Check, ...] = (
@@ -32,12 +49,12 @@ CHECKS: tuple[Check, ...] = (
     Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
-    Check("engine", engine.reach, "check that the engine runs, and ZEEBE_ADDRESS if it is a cluster", ("engine id",)),
-    Check("engine version", engine.version, "check the gateway's log", ("engine",)),
-    Check("engine APIs", engine.apis, "check the gateway's log", ("engine",)),
-    Check("engine search", search_check.see_cases, "check the gateway's log", ("engine", "migrations")),
+    Check("engine", engine.reach, _check_engine, ("engine id",)),
+    Check("engine version", engine.version, _check_engine, ("engine",)),
+    Check("engine APIs", engine.apis, _CHECK_SEARCH, ("engine",)),
+    Check("engine search", search_check.see_cases, _CHECK_SEARCH, ("engine", "migrations")),
     Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
-    Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
+    Check("engine clock", engine.clock, _check_engine, ("engine", "clock")),
     Check("application", application.load, "run this where the worker runs"),
     Check("keys", application.keys, "set VERBWORKER_INTEGRITY_KEYS"),
     Check("models", application.models, "deploy them: verbworker deploy", ("migrations", "engine id")),
@@ -84,15 +101,23 @@ async def _run_check(check: Check, subject: Subject, failed: set[str], timeout: 
         async with asyncio.timeout(timeout):
             return await check.look(subject)
     except TimeoutError:
-        return [wrong(check.name, f"no answer within {timeout:g} s", check.fix)]
+        return [wrong(check.name, f"no answer within {timeout:g} s", check.advise(subject))]
+    except AccessDenied as denied:
+        return [wrong(check.name, *_split(str(denied), _ALLOW))]
     except VerbworkerError as error:
-        return [wrong(check.name, *_split(str(error), check.fix))]
+        return [wrong(check.name, *_split(str(error), check.advise(subject)))]
 
 
 def _split(sentence: str, fix: str) -> tuple[str, str]:
-    """Split the advice after the last semicolon from our errors; other errors get `fix`."""
+    """Split the advice after the last semicolon from our errors; others get the settings they name, or `fix`."""
     found, _, advice = " ".join(sentence.split()).rpartition("; ")
-    return (found, advice) if found else (advice, fix)
+    if found:
+        return found, advice
+    names = tuple(dict.fromkeys(_SETTING.findall(advice)))
+    given = _ADVICE.fullmatch(advice)
+    if given is not None and any(name in given[2] for name in names):
+        return given[1], given[2].rstrip(".")
+    return advice, f"check {', '.join(names)}" if names else fix
 
 
 def worst(results: Sequence[CheckResult]) -> CheckVerdict:

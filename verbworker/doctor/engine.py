@@ -7,11 +7,12 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from verbworker.app.selfcheck import NOBODY
+from verbworker.app.wiring import has_rest_address
 from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
 from verbworker.doctor.database import judge_clock
 from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import lost_timeouts, version_number
-from verbworker.engine.protocol import Ask, EngineOffers, KnowsOffers, Offer, TellsTime
+from verbworker.engine.protocol import Ask, ChoosesTransport, EngineOffers, KnowsOffers, Offer, TellsTime
 from verbworker.errors import EngineError
 from verbworker.stores.checkup import Checkup
 
@@ -22,6 +23,7 @@ _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
 _LISTENING = 0.5  # seconds; an engine or a proxy that refuses streams answers in one round trip
 _TO_THE_SECOND = timedelta(seconds=1)  # people read no more digits
 _NO_REST = "set ZEEBE_REST_ADDRESS to the cluster's REST API"
+_REST_AWAY = "check that ZEEBE_REST_ADDRESS is the cluster's REST API, and that it can be reached"
 _OFF = {
     "gRPC": "pushed jobs (they are polled)",
     "REST": "decisions at the cluster's own user tasks, correlation with an answer, the engine's clock",
@@ -97,7 +99,9 @@ async def apis(subject: Subject) -> Sequence[CheckResult]:
     if offers.refused_searches:
         return [warn(check, f"{words}; refused: {'; '.join(offers.refused_searches)}", _REFUSED)]
     # A cluster may well have no gRPC or no search; REST every supported one has, so only its address is missing.
-    return [ok(check, words) if offers.rest.is_there else warn(check, words, _NO_REST)]
+    if offers.rest.is_there:
+        return [ok(check, words)]
+    return [warn(check, words, _REST_AWAY if has_rest_address() else _NO_REST)]
 
 
 def _apis(offers: EngineOffers) -> Sequence[tuple[str, Offer]]:
@@ -114,7 +118,8 @@ async def streaming(subject: Subject) -> Sequence[CheckResult]:
     if not subject.settings.streaming:
         return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
     engine = await subject.engine()
-    if isinstance(engine, KnowsOffers) and not (await engine.offers()).pushes_jobs:
+    # Not by its offers: looking for those takes long where searches hang.
+    if isinstance(engine, ChoosesTransport) and not engine.pushes_jobs:
         return [ok("streaming", "REST has no streams; jobs are polled")]
     try:
         async with asyncio.timeout(_LISTENING), aclosing(engine.stream(_unused_type(subject))) as pushed:
@@ -141,11 +146,18 @@ async def clock(subject: Subject) -> Sequence[CheckResult]:
     before = time.time()
     there = await engine.now() if isinstance(engine, TellsTime) else None
     if there is None:
-        return [warn(check, "unknown: the gateway reports it over REST only", "set ZEEBE_REST_ADDRESS")]
+        return [_explain_no_clock(check)]
     middle, doubt = (before + time.time()) / 2, (time.time() - before) / 2
     # Reported without fractions, so on average half a second is missing.
     ahead = timedelta(seconds=there.timestamp() + 0.5 - middle)
     return [judge_clock(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
+
+
+def _explain_no_clock(check: str) -> CheckResult:
+    if has_rest_address():
+        fix = "check ZEEBE_REST_ADDRESS, and that proxies on the way keep the header Date"
+        return warn(check, "unknown: what answers over REST sends no date", fix)
+    return warn(check, "unknown: the gateway reports it over REST only", "set ZEEBE_REST_ADDRESS")
 
 
 def _unused_type(subject: Subject) -> Ask:

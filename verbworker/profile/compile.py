@@ -91,7 +91,7 @@ def compile_process(
 ) -> Compiled:
     """Compile a process that is already parsed."""
     definition = next(iter(extensions(process.element, "workflowDefinition")), None)
-    reading = _Reading(model, process, workflow)
+    reading = _ModelCompilation(model, process, workflow)
     nodes = sorted(reading.nodes(), key=lambda node: str(node["id"]))
     return Compiled(
         process_id=process.id,
@@ -138,7 +138,7 @@ def _resolve_policies(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> 
     return resolved
 
 
-class _Reading:
+class _ModelCompilation:
     """The compilation of one model."""
 
     def __init__(self, model: Definitions, process: Process, workflow: WorkflowVerb) -> None:

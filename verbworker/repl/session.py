@@ -28,7 +28,7 @@ _LEAVING = ("quit", "exit")
 _NOTHING_DONE = "Nothing was done."
 
 
-class Person(Protocol):
+class Questioner(Protocol):
     """Asks the user for missing arguments, and whether to go on."""
 
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
@@ -60,7 +60,7 @@ class ReplSession:
         self,
         client: Client,
         shapes: Shapes,
-        person: Person,
+        person: Questioner,
         *,
         past: Callable[[], Sequence[str]],
     ) -> None:

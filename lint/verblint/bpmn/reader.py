@@ -70,10 +70,10 @@ def read(content: bytes, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS)
         raise ModelError(OVER_LIMIT, message, Position(1, 1))
     if content.startswith(_WIDE_STARTS):
         raise ModelError(FOREIGN_ENCODING, "the file is UTF-16 or UTF-32; save it as UTF-8", Position(1, 1))
-    return _Reading(source, limits).run()
+    return _XmlReading(source, limits).run()
 
 
-class _Reading:
+class _XmlReading:
     """One pass of expat over one source.
 
     It records only what cannot be derived from the bytes later: most files have no findings, so most positions are

@@ -25,14 +25,14 @@ class ContractError(Exception):
 
 def read_verbs(folder: Path) -> Contracts:
     """Read the verbs below a folder, or raise ContractError. Policy files in it are not read."""
-    reading = _Reading()
+    reading = _ContractReading()
     reading.add_verbs(file for file in _files(folder) if file.name != POLICY_FILE)
     return reading.finish()
 
 
 def read_policies(files: Iterable[Path], *, is_exact: bool = False) -> Mapping[str, PolicyFields]:
     """Read the policies of some files by name, or raise ContractError. With `is_exact`, they must leave out nothing."""
-    reading = _Reading()
+    reading = _ContractReading()
     reading.add_policies(files, is_exact=is_exact)
     return reading.finish().policies
 
@@ -49,7 +49,7 @@ def read_contracts(
     A `known` policy is used if no file defines one with that name. Every policy that a verb names must exist.
     """
     files = list(_files(folder))
-    reading = _Reading()
+    reading = _ContractReading()
     reading.add_verbs(file for file in files if file.name != POLICY_FILE)
     reading.add_policies((*(file for file in files if file.name == POLICY_FILE), *policies), is_exact=is_exact)
     reading.add_known_policies(known or {})
@@ -61,7 +61,7 @@ def _files(folder: Path) -> Iterator[Path]:
     yield from sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
 
 
-class _Reading:
+class _ContractReading:
     """Contracts while they are being read, with every fault found so far."""
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from verblint.draw.figures import DrawnContent, Figure
 from verblint.draw.wrap import printable
 
+# A description is read aloud as a whole, so it ends somewhere; the names in it are cut for the same reason.
 _MOST_SENTENCES = 200
 _LONGEST_NAME = 200
 

@@ -9,6 +9,7 @@ from verblint.draw.icons import LETTER, SENT_LETTER
 from verblint.draw.node_svg import LABEL_SIZE, label_lines, place_icon, text_svg
 from verblint.draw.wrap import LINE, text_width, wrap
 
+# In pixels: the name of a flow has the room between two columns, and is cut before it reaches the next row.
 _FLOW_LABEL_WIDTH = 110.0
 _MOST_LINES = 4
 _ASSOCIATIONS = ("association", "dataInputAssociation", "dataOutputAssociation")

@@ -25,6 +25,7 @@ _SHAPELESS = NOT_NODES | {
     *("choreographyRef", "dataState", "message", "artifact"),
 }
 _DEFINITION = "EventDefinition"
+# The sizes in pixels that every modeler gives new shapes.
 EVENT_SIZE = 36.0
 GATEWAY_SIZE = 50.0
 TASK_WIDTH, TASK_HEIGHT = 100.0, 80.0

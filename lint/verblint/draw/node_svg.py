@@ -20,6 +20,7 @@ from verblint.draw.wrap import LINE, text_width, wrap
 NAME_SIZE, LABEL_SIZE = 12.0, 11.0
 """Font sizes: names inside of shapes, and beside them."""
 
+# In pixels, as modelers draw: the width of a name beside a shape, and what a task has room for.
 LABEL_WIDTH = 90.0
 _MOST_LABEL_LINES = 6
 _BAND = 30.0  # where pools and lanes have their names

@@ -22,8 +22,8 @@ from verblint.draw.wrap import printable
 from verblint.startup.value import value
 
 THEMES = ("auto", "light", "dark")
-_MARGIN = 20.0
-_LONGEST_NOTE = 2_000
+_MARGIN = 20.0  # pixels around everything, so that lines at the edge are whole
+_LONGEST_NOTE = 2_000  # characters of a tooltip
 _NO_MARKS: Mapping[str, Collection[str]] = MappingProxyType({})
 _NO_NOTES: Mapping[str, str] = MappingProxyType({})
 _KNOWN_STATES = frozenset((*STATES, *(f"heat-{level}" for level in range(1, HEAT_LEVELS + 1))))

@@ -124,9 +124,10 @@ async def move_gate(driver: Driver) -> None:
 
 @operation
 async def tell_gate(driver: Driver) -> None:
-    gone, pause = driver.dice.random() < 0.5, driver.pause()
+    gone, pause, reason = driver.dice.random() < 0.5, driver.pause(), driver.dice.choice((None, "no permission"))
     await driver.of_gate(lambda stores, token_id: stores.gates.count_attempt(token_id, retry_after=pause))
-    await driver.of_gate(lambda stores, token_id: stores.gates.postpone(token_id, by=pause))
+    await driver.of_gate(lambda stores, token_id: stores.gates.postpone(token_id, by=pause, reason=reason))
+    await driver.both(lambda stores: stores.gates.backlog(ENGINE))
     if driver.dice.random() < 0.3:
         await driver.of_gate(lambda stores, token_id: stores.gates.record_answer(token_id, gone=gone))
     await driver.of_gate(lambda stores, token_id: stores.gates.record_sighting(token_id))

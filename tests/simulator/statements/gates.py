@@ -25,6 +25,7 @@ def _gate(s: Session, token: Values) -> Values:
     row |= {"user_task_key": None, "engine_assignee": None, "claim_trouble": None, "claimed_by_id": None}
     row |= {name: None if entry is None else entry[name] for name in ("sentence", "verb")}
     names = ("decision", "decided_by", "decided_at", "answer")
+    row["trouble"] = None if decision is None else decision["last_error"]
     row |= {name: None if decision is None else decision[name] for name in names}
     return {**row, "why": None if decision is None else decision["reason"]}
 
@@ -103,6 +104,7 @@ async def decide(
         "answer": None,
         "attempts": attempts,
         "next_at": now + timeout,
+        "last_error": None,
     }
     s.put("gate_decision", (token_id,), row)
     return [{"decided_at": now}]
@@ -209,10 +211,10 @@ async def claim_due(s: Session, engine_id: str, limit: int, timeout: timedelta) 
 
 
 @statement("gates", "postpone")
-async def postpone(s: Session, token_id: UUID, by: timedelta) -> list[Values]:
+async def postpone(s: Session, token_id: UUID, by: timedelta, reason: str | None) -> list[Values]:
     row = await s.lock("gate_decision", (token_id,))
     if row is not None and row["acked_at"] is None:
-        s.put("gate_decision", (token_id,), {**row, "next_at": s.now + by})
+        s.put("gate_decision", (token_id,), {**row, "next_at": s.now + by, "last_error": reason})
     return []
 
 
@@ -222,8 +224,21 @@ async def answer(s: Session, token_id: UUID, gone: bool) -> list[Values]:
     if row is None or not (row["acked_at"] is None or (not gone and row["answer"] != "completed")):
         return []
     said = "completed" if not gone else "unsure" if row["attempts"] > 1 else "gone"
-    s.put("gate_decision", (token_id,), {**row, "acked_at": s.now, "answer": said})
+    s.put("gate_decision", (token_id,), {**row, "acked_at": s.now, "answer": said, "last_error": None})
     return [{"answer": said, **{name: row[name] for name in ("entry_id", "gate", "decision", "decided_by")}}]
+
+
+@statement("gates", "backlog")
+async def backlog(s: Session, engine_id: str) -> list[Values]:
+    suspended = {row["entry_id"] for row in s.rows("parked_token") if _suspends(row)}
+    waiting = [row for row in s.rows("gate_decision") if row["acked_at"] is None and row["entry_id"] not in suspended]
+    waiting = [row for row in waiting if (_find(s, row["token_id"]) or {}).get("engine_id") == engine_id]
+    oldest = min((row["decided_at"] for row in waiting), default=None)
+    return [{"waiting": len(waiting), "oldest": None if oldest is None else (s.now - oldest).total_seconds()}]
+
+
+def _suspends(row: Values) -> bool:
+    return row["kind"] == "suspended" and row["closed_at"] is None
 
 
 @statement("gates", "silent")

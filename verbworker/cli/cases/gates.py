@@ -64,7 +64,10 @@ def decide(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Decide at a gate. Exits 1 if it was decided or closed before, and prints by whom and when."""
+    """Decide at a gate. Exits 1 if it was decided or closed before, and prints by whom and when.
+
+    With --wait also if the engine refuses the decision until then; it is stored, and a worker sends it again.
+    """
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work(client: Client) -> GateRecord:
@@ -78,6 +81,11 @@ def decide(
     if decided.verdict is not None and decided.verdict.answer == "gone":
         raise RequestConflict(
             f"the decision at {decided.gate} is stored, but came too late: the case no longer waits for it"
+        )
+    if wait and decided.verdict is not None and decided.verdict.answer is None and decided.verdict.trouble:
+        raise RequestConflict(
+            f"the decision at {decided.gate} is stored, but the engine has not taken it: {decided.verdict.trouble};"
+            " a worker sends it again"
         )
 
 
@@ -140,7 +148,10 @@ def _next(decided: GateRecord) -> str:
     match decided.verdict.answer if decided.verdict is not None else None:
         case None:
             return "a worker will report it to the engine"
+        case "gone":
+            return "the engine no longer waits for it"
         case "completed":
             return "the case continues"
         case _:
-            return "the engine no longer waits for it"
+            # An answer was lost, and the task ended meanwhile: by this decision, as far as anyone can know.
+            return "the engine has ended the task"

@@ -102,6 +102,7 @@ def show_entry(entry_id: EntryId, tenant: Tenant = None, dsn: Dsn = None, as_jso
         facts.append(("reason", found.failure.sentence))
     if found.trouble:
         facts.append(("not started yet", found.trouble))
+    facts += [("decision not taken yet", decision.words) for decision in found.unsent]
     facts += [("released", job.words) for job in found.released]
     for stall in found.stalls:
         facts += [(stall.kind.words, stall.reason), ("what to do", stall.remedy)]

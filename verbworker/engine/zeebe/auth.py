@@ -151,11 +151,11 @@ async def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
             "POST", oauth.token_url, form=_form(oauth)
         )
     except TimeoutError as error:
-        raise EngineUnavailable("the token server did not answer in time") from error
+        raise EngineUnavailable("the token server did not answer in time; check CAMUNDA_OAUTH_URL") from error
     except OSError as error:
-        raise EngineUnavailable(f"the token server cannot be reached: {error}") from error
+        raise EngineUnavailable(f"the token server cannot be reached: {error}; check CAMUNDA_OAUTH_URL") from error
     except ValueError as error:
-        raise AccessDenied("the token URL cannot be used: check its host name") from error
+        raise AccessDenied("the token URL cannot be used: check the host name in CAMUNDA_OAUTH_URL") from error
     if reply.status >= 300:
         raise _refusal(reply)
     return _token(_object(reply))
@@ -175,7 +175,7 @@ def _form(oauth: OAuth) -> dict[str, str]:
 def _token(answer: dict[str, object]) -> AccessToken:
     value, lifetime = answer.get("access_token"), answer.get("expires_in", _DEFAULT_LIFETIME_S)
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
-        raise AccessDenied("the token server answered without an access_token: check the token URL")
+        raise AccessDenied("the token server answered without an access_token: check the token URL, CAMUNDA_OAUTH_URL")
     try:
         return AccessToken(value, max(1.0, float(str(lifetime))))
     except ValueError:
@@ -189,9 +189,10 @@ def _refusal(reply: Reply) -> AccessDenied | EngineUnavailable:
         return EngineUnavailable(f"the token server could not answer ({reason})")
     if status in (400, 401, 403):
         return AccessDenied(
-            f"the token server refused this client ({reason}): check client id, secret, audience and scope"
+            f"the token server refused this client ({reason}): check CAMUNDA_CLIENT_ID, CAMUNDA_CLIENT_SECRET,"
+            " audience and scope"
         )
-    return AccessDenied(f"the token server answered {reason}: check the token URL")
+    return AccessDenied(f"the token server answered {reason}: check the token URL, CAMUNDA_OAUTH_URL")
 
 
 def _object(reply: Reply) -> dict[str, object]:

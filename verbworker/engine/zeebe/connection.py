@@ -1,6 +1,7 @@
 """Connection settings of a Zeebe gateway, read from the Camunda clients' environment variables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -19,6 +20,9 @@ Choice = Literal["auto", "grpc", "rest"]
 
 ALLOW_PLAINTEXT: Final = "ZEEBE_ALLOW_PLAINTEXT"
 
+_GRPC_NAMES: Final = ("CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS", "ZEEBE_ADDRESS")
+_REST_NAMES: Final = ("CAMUNDA_REST_ADDRESS", "ZEEBE_REST_ADDRESS")
+_TOKEN_NAMES: Final = ("CAMUNDA_OAUTH_URL", "CAMUNDA_AUTHORIZATION_SERVER_URL", "ZEEBE_AUTHORIZATION_SERVER_URL")
 _PLAIN: Final = ("http", "grpc")
 _SECURE: Final = ("https", "grpcs")
 
@@ -89,7 +93,7 @@ class GatewayAddress:
         tls = _tls(given, scheme, address, credentials)
         rest_url, transport = _rest_url(given, is_secure=tls is not None), _transport(given)
         if credentials is not None and not given.says_yes(ALLOW_PLAINTEXT):
-            _require_tls(address if tls is None and transport != "rest" else None, rest_url, credentials)
+            _require_tls(given, address if tls is None and transport != "rest" else None, rest_url, credentials)
         return cls(
             address=address,
             rest_url=rest_url,
@@ -110,6 +114,11 @@ class _Variables:
     def first(self, *names: str) -> str | None:
         return next((value for name in names if (value := self._env.get(name, "").strip())), None)
 
+    def name(self, *names: str) -> str:
+        """Return the name with a value; without one the cluster's if that is given, else the last of `names`."""
+        others = ("CAMUNDA_CLUSTER_ID",) if self.first("CAMUNDA_CLUSTER_ID") else names[-1:]
+        return next((name for name in names if self.first(name)), others[0])
+
     def path(self, *names: str) -> Path | None:
         text = self.first(*names)
         return Path(text) if text else None
@@ -119,12 +128,35 @@ class _Variables:
 
 
 def _address(given: _Variables) -> tuple[str, str]:
-    text = given.first("CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS", "ZEEBE_ADDRESS")
+    text = given.first(*_GRPC_NAMES)
     cluster = given.first("CAMUNDA_CLUSTER_ID")
     if text is None and cluster is not None:
         region = given.first("CAMUNDA_CLUSTER_REGION") or "bru-2"
         return "https", f"{cluster}.{region}.zeebe.camunda.io:443"
-    return parse_address(text or DEFAULT_ADDRESS)
+    with _at_variable(given.name(*_GRPC_NAMES)):
+        return parse_address(text or DEFAULT_ADDRESS)
+
+
+def address_variables(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that say where the gateway is; raises `ContractInvalid` for a wrong transport."""
+    given = _Variables(env)
+    grpc, rest = given.name(*_GRPC_NAMES), given.name(*_REST_NAMES)
+    match _transport(given):
+        case "rest":
+            return (rest,)
+        case "auto" if given.first(*_REST_NAMES) is not None:
+            return grpc, rest
+        case _:
+            return (grpc,)
+
+
+@contextmanager
+def _at_variable(name: str) -> Iterator[None]:
+    """Append the variable that is written wrongly to the sentence."""
+    try:
+        yield
+    except ContractInvalid as error:
+        raise ContractInvalid(f"{error}; check {name}") from error
 
 
 def parse_address(text: str) -> tuple[str, str]:
@@ -142,13 +174,17 @@ def parse_address(text: str) -> tuple[str, str]:
 
 
 def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
-    text = given.first("CAMUNDA_REST_ADDRESS", "ZEEBE_REST_ADDRESS")
+    text = given.first(*_REST_NAMES)
     cluster = given.first("CAMUNDA_CLUSTER_ID")
     if text is None and cluster is not None:
         return f"https://{given.first('CAMUNDA_CLUSTER_REGION') or 'bru-2'}.zeebe.camunda.io/{cluster}"
     if text is None:
         return None
-    scheme = "https" if is_secure else "http"
+    with _at_variable(given.name(*_REST_NAMES)):
+        return _parse_rest_url(text, "https" if is_secure else "http")
+
+
+def _parse_rest_url(text: str, scheme: str) -> str:
     parts = _split(text if "://" in text else f"{scheme}://{text}", "the REST address")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ContractInvalid("the REST address must be host:port, or start with http:// or https:// and name a host")
@@ -158,10 +194,11 @@ def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
 
 
 def _transport(given: _Variables) -> Choice:
-    match (given.first("CAMUNDA_TRANSPORT", "ZEEBE_TRANSPORT") or "auto").lower():
+    names = "CAMUNDA_TRANSPORT", "ZEEBE_TRANSPORT"
+    match (given.first(*names) or "auto").lower():
         case "auto" | "grpc" | "rest" as choice:
             return choice
-    raise ContractInvalid("ZEEBE_TRANSPORT must be auto, grpc or rest")
+    raise ContractInvalid(f"{given.name(*names)} must be auto, grpc or rest")
 
 
 def _split(url: str, what: str) -> SplitResult:
@@ -215,19 +252,21 @@ def _credentials(given: _Variables) -> OAuth | Basic | None:
     raise ContractInvalid("CAMUNDA_AUTH_STRATEGY must be NONE, OAUTH or BASIC")
 
 
-def _require_tls(plain_address: str | None, rest_url: str | None, credentials: OAuth | Basic) -> None:
+def _require_tls(
+    given: "_Variables", plain_address: str | None, rest_url: str | None, credentials: OAuth | Basic
+) -> None:
     """Raise `ContractInvalid` if a password, secret or token would be sent unencrypted to another host."""
     places = {
-        "the Zeebe address": None if plain_address is None else f"http://{plain_address}",
-        "the REST address": rest_url,
-        "the token URL": credentials.token_url if isinstance(credentials, OAuth) else None,
+        "the Zeebe address": (None if plain_address is None else f"http://{plain_address}", _GRPC_NAMES),
+        "the REST address": (rest_url, _REST_NAMES),
+        "the token URL": (credentials.token_url if isinstance(credentials, OAuth) else None, _TOKEN_NAMES),
     }
-    for name, url in places.items():
+    for name, (url, variables) in places.items():
         parts = urlsplit(url or "")
         if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ContractInvalid(
-                f"{name} is not encrypted, and credentials would be sent to {parts.hostname}: write https://, or set"
-                f" {ALLOW_PLAINTEXT}=true if the network in between is trusted"
+                f"{name} is not encrypted, and credentials would be sent to {parts.hostname}: write https:// in"
+                f" {given.name(*variables)}, or set {ALLOW_PLAINTEXT}=true if the network in between is trusted"
             )
 
 
@@ -235,18 +274,17 @@ def _oauth(given: _Variables) -> OAuth:
     saas = given.first("CAMUNDA_CLUSTER_ID") is not None
     client_id = given.first("CAMUNDA_CLIENT_ID", "ZEEBE_CLIENT_ID")
     secret = given.first("CAMUNDA_CLIENT_SECRET", "ZEEBE_CLIENT_SECRET")
-    url = given.first("CAMUNDA_OAUTH_URL", "CAMUNDA_AUTHORIZATION_SERVER_URL", "ZEEBE_AUTHORIZATION_SERVER_URL") or (
-        SAAS_TOKEN_URL if saas else None
-    )
+    url = given.first(*_TOKEN_NAMES) or (SAAS_TOKEN_URL if saas else None)
     if client_id is None:
         raise ContractInvalid("OAuth needs a client id: set CAMUNDA_CLIENT_ID")
     if secret is None:
         raise ContractInvalid("a client id is set but no secret: set CAMUNDA_CLIENT_SECRET")
     if url is None:
         raise ContractInvalid("a client id is set but no token server: set CAMUNDA_OAUTH_URL")
-    parts = _split(url, "the token URL")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ContractInvalid("the token URL must start with https:// or http:// and name a host")
+    with _at_variable(given.name(*_TOKEN_NAMES)):
+        parts = _split(url, "the token URL")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ContractInvalid("the token URL must start with https:// or http:// and name a host")
     return OAuth(
         client_id=client_id,
         client_secret=secret,

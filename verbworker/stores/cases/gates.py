@@ -16,16 +16,19 @@ from verbworker.stores.messages.received_message import read_message
 from verbworker.stores.rows import value_of
 from verbworker.stores.sql import query
 
+_LONGEST_REASON = 1000  # characters of an engine's answer, as of starts and messages; the rest is in the log
+
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """The decision at a gate; `answer` is None until the engine has received it."""
+    """The decision at a gate; `answer` is None until the engine has received it, and `trouble` says why it has not."""
 
     decision: str
     reason: str
     by: str
     at: datetime
     answer: str | None
+    trouble: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,22 @@ class UnsentDecision:
     job_key: int | None
     attempts: int
     user_task_key: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingDecision:
+    """A decision of an entry that the engine does not have, and why, if an attempt failed."""
+
+    gate: str
+    decision: str
+    by: str
+    at: datetime
+    trouble: str | None
+
+    @property
+    def words(self) -> str:
+        """Where it waits, and why."""
+        return f"{self.decision} at {self.gate}: {self.trouble or 'no worker has sent it yet'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +303,21 @@ class GateStore:
         rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, retry_after)
         return [value_of(UnsentDecision, row) for row in rows]
 
-    async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
-        """Send it to the engine later."""
-        await self._database.execute(query("gates", "postpone"), token_id, by)
+    async def postpone(self, token_id: UUID, *, by: timedelta, reason: str | None) -> None:
+        """Send it to the engine later, and record why, if an attempt failed."""
+        short = None if reason is None else reason[:_LONGEST_REASON]
+        await self._database.execute(query("gates", "postpone"), token_id, by, short)
+
+    async def unsent(self, entry_id: UUID) -> list[WaitingDecision]:
+        """Return the decisions of an entry that the engine does not have, oldest first."""
+        rows = await self._database.fetch(query("gates", "unsent"), entry_id)
+        return [value_of(WaitingDecision, row) for row in rows]
+
+    async def backlog(self, engine_id: str) -> tuple[int, float]:
+        """Return how many decisions the engine does not have, and for how many seconds the oldest has waited."""
+        row = await self._database.fetchrow(query("gates", "backlog"), engine_id)
+        assert row is not None
+        return row["waiting"], row["oldest"] or 0.0
 
     async def record_answer(self, token_id: UUID, *, gone: bool) -> str | None:
         """Store the engine's answer; add a runbook event when the decision certainly came too late."""
@@ -361,7 +392,8 @@ def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
 def _verdict(row: Row) -> GateVerdict | None:
     if row["decided_at"] is None:
         return None
-    return GateVerdict(row["decision"], row["why"], row["decided_by"], row["decided_at"], row["answer"])
+    made = row["decision"], row["why"], row["decided_by"], row["decided_at"]
+    return GateVerdict(*made, row["answer"], row["trouble"])
 
 
 def _gate(row: Row) -> HumanGate:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
 
+from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.contract.person import Person, as_person
 from verbworker.contract.text import require_name
@@ -44,6 +45,7 @@ _log = logging.getLogger(__name__)
 
 _CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
 _PROBED = 200  # gates per round; the others come next
+_COUNT_EVERY_S = 10.0  # between two looks at the gauges, as for starts
 _LOOK_EVERY = 0.1  # seconds; a person waits for the answer, and each look is one small query
 
 
@@ -84,14 +86,14 @@ class DecisionSender:
             return await self._record_answer(unsent, gone=True)
         except LeaseLost:
             _log.info("decision is sent with the next delivery of its task", extra={"job_key": unsent.job_key})
-            await self._postpone(unsent)
+            await self._postpone(unsent, None)
             return None
-        except InstanceSuspended:
-            await self._hold_back(unsent)
+        except InstanceSuspended as error:
+            await self._hold_back(unsent, error)
             return None
         except EngineError as error:
             self._log_delay("decision not sent yet; it will be sent again", unsent, error)
-            await self._postpone(unsent)
+            await self._postpone(unsent, error)
             return None
         return await self._record_answer(unsent, gone=False)
 
@@ -106,13 +108,13 @@ class DecisionSender:
                 await redeliver(self._engine, unsent.job_key)
                 raise
 
-    async def _hold_back(self, unsent: UnsentDecision) -> None:
+    async def _hold_back(self, unsent: UnsentDecision, suspension: InstanceSuspended) -> None:
         """Park the entry of a suspended instance; the decision is sent again, and accepted when it is resumed."""
         try:
             await self._suspensions.park_gate(unsent.token_id)
         except StoreError as error:
             self._log_delay("suspended entry not parked yet", unsent, error)
-        await self._postpone(unsent)
+        await self._postpone(unsent, suspension)
 
     async def _record_answer(self, unsent: UnsentDecision, *, gone: bool) -> str | None:
         try:
@@ -124,10 +126,10 @@ class DecisionSender:
             self._log_delay("answer of the engine not stored; the decision will be sent again", unsent, error)
             return None
 
-    async def _postpone(self, unsent: UnsentDecision) -> None:
+    async def _postpone(self, unsent: UnsentDecision, error: EngineError | None) -> None:
         pause = timedelta(seconds=STORED.after(unsent.attempts))
         try:
-            await self._gates.postpone(unsent.token_id, by=pause)
+            await self._gates.postpone(unsent.token_id, by=pause, reason=None if error is None else str(error))
         except StoreError as error:
             self._log_delay("decision not postponed; it will be sent again later", unsent, error)
 
@@ -175,8 +177,10 @@ class GateRelay:
     ) -> None:
         self._gates = GateStore(database)
         self._timeout = timeout
-        half = timeout.total_seconds() / 2
-        self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
+        self._rounds = 0
+        self._probe_each = max(1, round(timeout.total_seconds() / 2 / _COUNT_EVERY_S))
+        every_s = min(_COUNT_EVERY_S, timeout.total_seconds() / 2)
+        self.service = PollLoop("gates", self.drain, every=every, chore=self.tend, chore_every=every_s)
         self._sender = DecisionSender(database, engine, report=self.service.report)
         self._assignees = Assignees(database, engine, report=self.service.report)
 
@@ -188,6 +192,16 @@ class GateRelay:
         sent = await self.service.for_each(claims, _CONCURRENT_CALLS, self._assignees.send)
         # What could not be sent waits for the next round, so that an unavailable engine does not keep this one busy.
         return len(due) + sent.count(True)
+
+    async def tend(self) -> None:
+        """Set the gauges of decisions that the engine does not have, and probe twice in the time of a gate's task."""
+        waiting, oldest = await self._gates.backlog(self._sender.engine_id)
+        metrics.UNSENT_DECISIONS.set(waiting)
+        metrics.UNSENT_DECISIONS_AGE.set(oldest)
+        is_due = self._rounds % self._probe_each == 0
+        self._rounds += 1
+        if is_due:
+            await self.probe()
 
     async def probe(self) -> int:
         """Check the gates whose task was not redelivered in time; return how many of them are gone."""

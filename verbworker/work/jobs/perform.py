@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor as Threads
 from contextvars import copy_context
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
@@ -358,6 +358,7 @@ def _call(entered: AdmittedJob, claim: Claim, limit: timedelta, connection: Db |
         decisions=entered.decisions,
         messages=entered.messages,
         headers=_static_headers(entered.job.headers),
+        clock=partial(datetime.now, UTC),
     )
 
 

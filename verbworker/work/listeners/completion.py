@@ -26,7 +26,7 @@ from verbworker.work.starts.cancel import Cancellation
 _log = logging.getLogger(__name__)
 
 
-class Completion:
+class CompletionListener:
     """The handler of the last listener. The engine ends the instance only when the entry has its result."""
 
     type = COMPLETE

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -140,6 +141,7 @@ def _call(
         deadline=taken.now + limit,
         log=logging.LoggerAdapter(_log, fields),
         connection=connection,
+        clock=partial(datetime.now, UTC),
     )
 
 

@@ -76,9 +76,10 @@ class Reconciler:
             await self._instances.miss(instance_uid, known.instance_key)
 
     async def _ask(self, instance: QuietInstance) -> None:
-        """End an entry whose instance was missing from the engine twice, some time apart, and which has no other.
+        """Ask the engine for an instance: end its entry if it is missing, and note what is found otherwise.
 
-        Once is enough if the engine is in our own database.
+        An engine that may forget an instance for a while has to miss it twice, some time apart; one in our own database
+        does not. An entry that has another instance is not ended.
         """
         try:
             is_alive = await self._engine.alive(instance.instance_key)

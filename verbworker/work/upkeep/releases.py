@@ -1,13 +1,21 @@
 """Releases: a person lets a held job run again; the frame is released before the engine's job."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
 
 from verbworker.engine.protocol import Engine, SameDatabase
-from verbworker.errors import EngineError
+from verbworker.errors import EngineError, EngineUnavailable
 from verbworker.job.frame import FrameState, renewed_key
+from verbworker.retrying import ENGINE
 from verbworker.stores.jobs.compensations import Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories, History
+
+Answer = TypeVar("Answer")
+
+_INSIST_S: Final = 10.0  # a dropped connection or a busy gateway is over by then, and a person waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,11 @@ class ReleaseAnswer:
 
     done: bool
     sentence: str
+
+
+async def insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Return the engine's answer to a call that a person waits for; one that was not answered is sent again."""
+    return await ENGINE.run(call, within=_INSIST_S)
 
 
 class Releases:
@@ -72,8 +85,11 @@ class Releases:
         job_key = wanted.job_key
         if self._records is not None:
             job_key = await self._records.job_of(wanted.job_key) or job_key
+        call = partial(self._engine.release, job_key, retries=retries, incident_key=wanted.incident_key)
         try:
-            await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
+            await insist(call)
+        except EngineUnavailable as error:
+            return ReleaseAnswer(False, f"{done}, but the engine did not get it: {error}; run this again")
         except EngineError as error:
             return ReleaseAnswer(False, f"{done}, but the engine did not get it: {error}; fix that and run this again")
         if wanted.incident_key is None and not isinstance(self._engine, SameDatabase):

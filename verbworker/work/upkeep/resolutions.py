@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import UUID, uuid4
 
 from verblint.contracts.contract import Flag
 from verbworker.engine.protocol import Engine, EngineIncident, SameDatabase
-from verbworker.errors import EngineError, InvocationInvalid, JobGone
+from verbworker.errors import EngineError, EngineUnavailable, InvocationInvalid, JobGone
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
@@ -20,7 +21,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.compensations import UNDO, Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
-from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
+from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases, insist
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _RESERVED = re.compile(r"vw_|corr_|domain_payload")  # the runtime's own
@@ -72,7 +73,10 @@ class Resolutions:
         if wanted.flags and trouble.instance_key is not None:
             await payloads.set_flags(self._database, cluster, trouble.instance_key, wanted.flags)
             try:
-                await self._engine.set_flags(trouble.instance_key, wanted.flags)
+                await insist(partial(self._engine.set_flags, trouble.instance_key, wanted.flags))
+            except EngineUnavailable as error:
+                words = f"the engine was not reached: {error}; try again: nothing was resolved"
+                return ReleaseAnswer(False, words)
             except EngineError as error:
                 return ReleaseAnswer(False, f"the engine does not take the flags: {error}; nothing was resolved")
         if is_held and trouble.job_key is not None:
@@ -101,7 +105,7 @@ class Resolutions:
         if instance_key is None:
             return None
         try:
-            found = await self._engine.incidents([instance_key])
+            found = await insist(partial(self._engine.incidents, [instance_key]))
         except EngineError:
             return None  # no search, or none just now: the job gets its retries all the same
         return next((incident.incident_key for incident in found if incident.job_key == job_key), None)
@@ -129,11 +133,13 @@ class Resolutions:
     async def _tell_engine(self, trouble: Trouble, wanted: Resolution, key: int | None) -> ReleaseAnswer:
         try:
             if trouble.job_key is not None:
-                await self._engine.release(trouble.job_key, retries=wanted.retries, incident_key=key)
+                await insist(partial(self._engine.release, trouble.job_key, retries=wanted.retries, incident_key=key))
             elif key is not None:
-                await self._engine.resolve_incident(key)
+                await insist(partial(self._engine.resolve_incident, key))
         except JobGone:
             return ReleaseAnswer(True, "the engine had resolved it before")
+        except EngineUnavailable as error:
+            return ReleaseAnswer(False, f"the engine was not reached: {error}; try again")
         except EngineError as error:
             return ReleaseAnswer(False, f"the engine does not accept it: {error}; fix that and try again")
         if key is None and not isinstance(self._engine, SameDatabase):

@@ -13,6 +13,7 @@ from verbworker.stores.upkeep_turns import UpkeepTurns
 
 _log = logging.getLogger(__name__)
 
+# What is written in between can be removed unseen; a round with nothing to seal is one statement.
 _EVERY = timedelta(seconds=1)
 # Lines of one seal: some megabytes at most, and a transaction well under a second.
 _BATCH = 5000

@@ -3,7 +3,7 @@
 from verblint.draw.figures import Figure
 from verblint.draw.geometry import Box, Spot, border_spot, simplify
 
-_REACH = 20.0
+_REACH = 20.0  # pixels that a line goes straight before it turns, so that its arrow is seen
 
 
 def connect(source: Figure, first: Box, target: Figure, last: Box) -> list[Spot]:

@@ -9,6 +9,7 @@ from verblint.draw.interchange import PlacedEdge, PlacedShape, Plane
 from verblint.draw.layout.connect import connect
 from verblint.draw.layout.made_layout import place_scope, settle, usual_size
 
+# In pixels: planes of subprocesses stand below one another, each under its heading.
 _PLANE_GAP = 90.0
 _HEADING_ROOM = 40.0
 _ROW_GAP = 50.0

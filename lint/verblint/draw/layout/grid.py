@@ -13,6 +13,7 @@ from verblint.draw.layout.layers import Layers
 from verblint.draw.node_svg import LABEL_SIZE, label_size
 from verblint.draw.wrap import text_width
 
+# In pixels: what keeps shapes apart, and the room that lines and their names have between them.
 _COLUMN_GAP, _ROW_GAP, _LANE_GAP = 50.0, 30.0, 30.0
 _COLUMN_TRACK, _ROW_TRACK = 12.0, 18.0  # between rows there is room for the name of a line
 _LABEL_GAP = 5.0

@@ -17,6 +17,7 @@ from verblint.draw.node_svg import NAME_SIZE
 from verblint.draw.wrap import LINE, text_width, wrap
 
 _PAD, _TOP = 25.0, 35.0  # inside of an open subprocess: all sides, and above where its name is
+# In pixels, as modelers draw them: the band with the name of a pool, and the room between pools.
 _BAND = 30.0
 _POOL_GAP = 60.0
 _CLOSED_POOL = 60.0
