@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from verblint.linter import Linter, lint_files
+from verblint.output import OutputError, finish_output, guard_output
 from verblint.paths import NoMatch, expand
 from verblint.report import COULD_NOT_CHECK, FINDINGS, FORMATS, Problem, Report, printable, render, statistics
 from verblint.settings import ENGINES, PROFILES, Project, SettingError, find_project, read_project
@@ -21,13 +22,13 @@ _INTERRUPTED = 130  # what shells use for SIGINT
 _CHECK = """\
 Check models. A PATH is a file, a folder, a pattern ("processes/**/*.bpmn") or - for standard input.
 
-Exit code: 0 clean, 1 findings, 2 something could not be checked."""
+Exit code: 0 clean, 1 findings, 2 something could not be checked, 141 the reader of the output closed its pipe."""
 
 _DRAW = """\
 Draw models as SVG: from the diagram in the file, or with a layout made up where there is none. A PATH is a file, a
 folder, a pattern or - for standard input. One model goes to standard output unless -o names a file.
 
-Exit code: 0 drawn, 2 something could not be drawn."""
+Exit code: 0 drawn, 2 something could not be drawn, 141 the reader of the output closed its pipe."""
 
 
 class UsageError(Exception):
@@ -64,28 +65,36 @@ def run() -> None:  # pragma: no cover  # it ends its process, so tests start on
     """Run the command line and exit the process."""
     # Imports create many objects but no garbage, and model trees are taken apart after use.
     gc.disable()
-    code = main()
-    try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-    except BrokenPipeError:
-        code = COULD_NOT_CHECK
+    code = run_command()
     # All output is flushed. Deallocating every object would take longer than checking a model.
     os._exit(code)
 
 
+def run_command(words: Sequence[str] | None = None) -> int:
+    """Run a command line, write all its output, and return its exit code; changes the standard streams."""
+    guard_output()
+    code, failure = 0, None
+    try:
+        code = main(words)
+    except OutputError as error:
+        failure = error
+    except SystemExit:
+        pass  # argparse has printed the help
+    return finish_output("verblint", code, failure)
+
+
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code. Errors are one sentence on standard error."""
+    """Run a command line and return its exit code. Errors are one sentence on standard error.
+
+    Raises only `OutputError`, for who called `guard_output`.
+    """
     words = sys.argv[1:] if words is None else list(words)
     try:
         return check(check_options(words[1:])) if words[:1] == ["check"] else _show_pages(words)
     except (UsageError, SettingError) as error:
         return _fail(str(error))
-    except BrokenPipeError:
-        # The reader closed the pipe; nothing more may be written, not even at exit.
-        sys.stdout = None
-        return COULD_NOT_CHECK
+    except OutputError:
+        raise
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
@@ -153,6 +162,10 @@ def parser() -> "ArgumentParser":
         def error(self, message: str) -> "NoReturn":
             """Raise UsageError with the message."""
             raise UsageError(f"{message}; see {self.prog} --help")
+
+        def print_help(self, file: "Any" = None) -> None:
+            """Write the help; argparse's own method ignores output that cannot be written."""
+            (file or sys.stdout).write(self.format_help())
 
     top = Parser(prog="verblint", description="Keeps BPMN models for Camunda 8 hollow.")
     top.add_argument("--version", action="store_true", help="Print the version and exit")

@@ -244,6 +244,8 @@ WRONG: list[tuple[str, str, object, int, str]] = [
     ("POST", "/v1/messages", b'{\n  "a": 1,', 422, "the body cannot be read: not JSON at line 2, column 10"),
     ("POST", "/v1/entries", b"", 422, "body"),
     ("GET", "/v1/nothing", None, 404, "Not Found"),
+    ("GET", "/v2", None, 404, "Not Found"),
+    ("DELETE", "/nothing/else", None, 404, "Not Found"),
     ("DELETE", "/v1/entries", None, 405, "Method Not Allowed"),
 ]
 

@@ -116,6 +116,16 @@ def test_the_name_of_what_it_needs_is_refused(tmp_path: Path) -> None:
     assert said.sentence() == "verbworker: verbworker is the name of a package that the project needs; choose another"
 
 
+def test_no_directory_and_one_below_a_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "afile").touch()
+
+    assert init(tmp_path, "").sentence() == (
+        "verbworker: the directory is empty; for the current one write: verbworker init ."
+    )
+    assert init(tmp_path, "afile/x").sentence().endswith("afile is not a directory, so x cannot be created in it")
+    assert [path.name for path in tmp_path.iterdir()] == ["afile"]
+
+
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
 

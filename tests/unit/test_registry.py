@@ -329,17 +329,34 @@ def _unknown_hint(case: "Nowhere") -> None: ...  # type: ignore[name-defined]  #
     ("function", "words"),
     [
         (_no_model, "takes no pydantic model"),
-        (_unhinted, "takes 'extra'; a verb takes one pydantic model and a Call"),
-        (_two_models, "takes 'other'; a verb takes one"),
-        (_two_calls, "takes 'again'; a verb takes one"),
-        (_plain_type, "takes 'case'; a verb takes one"),
+        (_unhinted, "takes 'extra' without a type; a verb takes one pydantic model and a Call"),
+        (_two_models, "takes 'other' of type Other; a verb takes one"),
+        (_two_calls, "takes 'again' of type Call; a verb takes one"),
+        (_plain_type, "takes 'case' of type int; a verb takes one"),
         (_unnamed, "takes 'case' without its name"),
         (_variable, "takes 'calls' without its name"),
         (_unknown_hint, "the type hints of the verb kyc.check cannot be read"),
     ],
 )
 def test_a_verb_takes_a_model_and_a_call_and_nothing_else(function: Any, words: str) -> None:
-    assert words in refusal(lambda: Registry().verb("kyc.check", mode="external")(function))
+    said = refusal(lambda: Registry().verb("kyc.check", mode="external")(function))
+
+    assert words in said
+    assert said.startswith(f"tests/unit/test_registry.py:{function.__code__.co_firstlineno}: ")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"mode": "transactionl"}, "mode='transactionl' is not one of transactional, external"),
+        ({"on_unknown": "again"}, "on_unknown='again' is not one of rerun, probe, hold"),
+        ({"max_runs": 0}, "concurrency and max_runs are at least 1"),
+    ],
+)
+def test_an_option_that_is_refused_has_its_place_and_its_choices(option: Any, words: str) -> None:
+    said = refusal(lambda: Registry().verb("kyc.check", **{"mode": "external"} | option)(work))
+
+    assert said == f"tests/unit/test_registry.py:{work.__code__.co_firstlineno}: kyc.check: {words}"
 
 
 # ---- merging and looking up ----------------------------------------------------------------------------------------
@@ -420,24 +437,29 @@ def test_a_workflow_verb_may_not_call_another(listed: Any) -> None:
 def test_a_workflow_verb_names_a_policy_that_exists(named: Any) -> None:
     registry = Registry().declare(make_workflow(**named))
 
-    assert refusal(registry.check) == "the verb kyc.open-case names the policy gone, which no loaded policies file has"
+    assert refusal(registry.check) == (
+        "the verb kyc.open-case names the policy gone, which no loaded policies file has; no policies are loaded"
+    )
 
 
 @pytest.mark.req("POL-04")
 def test_the_default_is_named_only_where_a_file_defines_it() -> None:
     registry = Registry().declare(make_workflow(policy="default"))
 
-    assert (
-        refusal(registry.check) == "the verb kyc.open-case names the policy default, which no loaded policies file has"
+    assert refusal(registry.check) == (
+        "the verb kyc.open-case names the policy default, which no loaded policies file has; no policies are loaded"
     )
     assert registry.declare(policies=[make_policy("default")]).check() is registry
 
 
 @pytest.mark.req("POL-04")
 def test_a_verb_names_a_policy_that_exists() -> None:
-    registry = make_registry("kyc.check", policy="gone")
+    registry = make_registry("kyc.check", policy="gone").declare(policies=[make_policy("slow"), make_policy("quick")])
 
-    assert refusal(registry.check) == "the verb kyc.check names the policy gone, which no loaded policies file has"
+    assert refusal(registry.check).endswith(
+        ": the verb kyc.check names the policy gone, which no loaded policies file has; known are quick, slow"
+    )
+    assert refusal(registry.check).startswith("tests/unit/test_registry.py:")
 
 
 def test_a_registry_that_fits_together_is_handed_back() -> None:

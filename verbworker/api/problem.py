@@ -85,7 +85,14 @@ async def refuse(request: Request, error: Exception) -> Response:
     """Answer an error of ours in a sentence, and any other without its words."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         error = HTTPException(error.status_code, error.detail, {"Allow": ", ".join(_methods(request))})
-    return _problem_of(request, error) if is_api(request) else _sentence_of(error)
+    return _sentence_of(error) if _is_ingress(request) else _problem_of(request, error)
+
+
+def _is_ingress(request: Request) -> bool:
+    """Return whether a request is answered in sentences: for messages alone, or by a server that has no API."""
+    if is_api(request):
+        return False
+    return request.app.state.client is None or request.url.path == "/messages"
 
 
 def is_api(request: Request) -> bool:

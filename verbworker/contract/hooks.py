@@ -12,6 +12,7 @@ from verbworker.errors import ContractInvalid
 Hook = Callable[..., Any]
 """A function of a case (before) or a `Result` (after), and a `Call` if it wants one. It returns nothing."""
 
+_TAKEN = "one pydantic model and a Call"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -25,7 +26,7 @@ def read_act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseMod
         elif isinstance(hint, type) and issubclass(hint, BaseModel) and case is None:
             case = (parameter, hint)
         else:
-            raise ContractInvalid(f"the verb {name} takes {parameter!r}; a verb takes one pydantic model and a Call")
+            raise ContractInvalid(f"the verb {name} takes {_describe(parameter, hint)}; a verb takes {_TAKEN}")
     if case is None:
         raise ContractInvalid(f"the verb {name} takes no pydantic model, so it cannot see the case")
     return Act(function, case[0], call, inspect.iscoroutinefunction(function)), case[1]
@@ -55,6 +56,13 @@ def after_hook(name: str, hook: Hook) -> Act:
     if result is None:
         raise ContractInvalid(f"the hook {_name_of(hook)} of {name} takes no Result, so it cannot see the answer")
     return Act(hook, result, call, inspect.iscoroutinefunction(hook))
+
+
+def _describe(parameter: str, hint: object) -> str:
+    """Return a parameter with its type as it is written."""
+    if hint is None:
+        return f"{parameter!r} without a type"
+    return f"{parameter!r} of type {hint.__name__ if isinstance(hint, type) else hint}"
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[tuple[str, object]]:

@@ -118,6 +118,7 @@ def _run(task: Task, config: TaskConfig) -> Callable[[Job, TaskCall, Invoke], An
         # With a handler that decided nothing pyzeebe leaves the job to its timeout; here the exception decides.
         raise controller.error or RuntimeError(f"the exception handler of {task.type} set no status")
 
+    functools.update_wrapper(run, task.original_function)  # refusals name the place of the author's code
     return run
 
 

@@ -13,6 +13,7 @@ from verblint.contracts.contract import Sentences
 from verblint.contracts.syntax import ERROR_CODE, VERB_NAME
 from verblint.names import OWN_JOBS
 from verbworker.contract.hooks import Hook, after_hook, before_hook, read_act
+from verbworker.contract.placed import choose, known, names, placed
 from verbworker.contract.policy import DEFAULT_POLICY, Policy, load_policies
 from verbworker.contract.task import PlainTask, check_task, plain_task
 from verbworker.contract.verb import Act, Mode, OnUnknown, Verb
@@ -82,17 +83,17 @@ class Registry:
         """
 
         def register(function: Function) -> Function:
-            act, model = read_act(name, function)
-            self.add(
-                Verb(
+            with placed(function):
+                act, model = read_act(name, function)
+                verb = Verb(
                     name=name,
                     act=act,
                     model=model,
-                    mode=Mode(mode),
-                    on_unknown=OnUnknown(on_unknown),
+                    mode=choose(Mode, name, "mode", mode),
+                    on_unknown=choose(OnUnknown, name, "on_unknown", on_unknown),
                     idempotency_window=idempotency_window,
-                    writes=_names(name, "writes", writes),
-                    errors=_names(name, "errors", errors),
+                    writes=names(name, "writes", writes),
+                    errors=names(name, "errors", errors),
                     probe=None if probe is None else _probe(name, probe, model),
                     concurrency=concurrency,
                     max_runs=max_runs,
@@ -102,7 +103,7 @@ class Registry:
                     before=tuple(before_hook(name, hook, model) for hook in (*self._before, *before)),
                     after=tuple(after_hook(name, hook) for hook in (*after, *self._after)),
                 )
-            )
+            self.add(verb)
             return function
 
         return register
@@ -128,9 +129,9 @@ class Registry:
         """
 
         def register(function: Function) -> Function:
-            named = None if variables is None else _names(type, "variables", variables)
-            self.add_task(
-                plain_task(
+            with placed(function):
+                named = None if variables is None else names(type, "variables", variables)
+                task = plain_task(
                     *(type, function),
                     variables=named,
                     returns=returns,
@@ -138,11 +139,11 @@ class Registry:
                     batch=batch,
                     timeout=timeout,
                     policy=policy,
-                    on_unknown=OnUnknown(on_unknown),
+                    on_unknown=choose(OnUnknown, type, "on_unknown", on_unknown),
                     idempotency_window=idempotency_window,
                     max_runs=max_runs,
                 )
-            )
+            self.add_task(task)
             return function
 
         return register
@@ -167,9 +168,10 @@ class Registry:
 
     def add_task(self, task: PlainTask) -> None:
         """Add a plain task that is already registered, for example in another registry."""
-        check_task(task)
-        if task.name in self._tasks or task.name in self:
-            raise ContractInvalid(f"the job type {task.name} is registered twice")
+        with placed(task.run):
+            check_task(task)
+            if task.name in self._tasks or task.name in self:
+                raise ContractInvalid(f"the job type {task.name} is registered twice")
         self._tasks[task.name] = task
 
     def upgrade(self, schema: str, *, to: str) -> Callable[[Change], Change]:
@@ -179,7 +181,8 @@ class Registry:
         """
 
         def register(change: Change) -> Change:
-            self._upgrades.add(Upgrade.of(schema, to, change))
+            with placed(change):
+                self._upgrades.add(Upgrade.of(schema, to, change))
             return change
 
         return register
@@ -203,9 +206,10 @@ class Registry:
 
     def add(self, verb: Verb) -> None:
         """Add a direct verb that is already registered, for example in another registry."""
-        _check(verb)
-        if verb.name in self or verb.name in self._tasks:
-            raise ContractInvalid(f"the verb {verb.name} is registered twice")
+        with placed(verb.act.function):
+            _check(verb)
+            if verb.name in self or verb.name in self._tasks:
+                raise ContractInvalid(f"the verb {verb.name} is registered twice")
         self._verbs[verb.name] = verb
 
     def declare(
@@ -248,8 +252,12 @@ class Registry:
             for policy in (workflow.policy, *workflow.policies.values()):
                 self._require_policy(workflow.name, policy)
             self._require_errors(workflow)
-        for verb in (*self, *self._tasks.values()):
-            self._require_policy(verb.name, verb.policy)
+        for verb in self:
+            with placed(verb.act.function):
+                self._require_policy(verb.name, verb.policy)
+        for task in self._tasks.values():
+            with placed(task.run):
+                self._require_policy(task.name, task.policy)
         self._upgrades.check(workflow.schema for workflow in self._workflows.values())
         return self
 
@@ -264,7 +272,9 @@ class Registry:
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
         if policy is not None and policy not in self._policies:
-            raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no loaded policies file has")
+            raise ContractInvalid(
+                f"the verb {verb} names the policy {policy}, which no loaded policies file has; {known(self._policies)}"
+            )
 
     def __iter__(self) -> Iterator[Verb]:
         return iter(self._verbs.values())
@@ -363,12 +373,6 @@ def _describe_difference(workflow: str, verb: Verb, written: Sequence[str] | Non
 def _ends_with(codes: Iterable[str]) -> str:
     named = ", ".join(sorted(codes))
     return f"may end with {named}" if named else "ends with no error code"
-
-
-def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(given, str):
-        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a plain string is read as single letters")
-    return None if given is None else tuple(given)
 
 
 def _check(verb: Verb) -> None:

@@ -1,5 +1,6 @@
 """Plain tasks: variables in, variables out, for processes that are not hollow. The path for pyzeebe users."""
 
+import functools
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -141,6 +142,7 @@ def plain_task(
         answer = await invoke(function, given)
         return TaskDone({returns: answer} if returns is not None else variables_in(name, answer))
 
+    functools.update_wrapper(run, function)  # refusals name the place of the author's code
     fetched = variables if variables is not None else () if takes_all else tuple(named)
     return PlainTask(
         name=name,

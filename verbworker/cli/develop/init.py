@@ -7,10 +7,20 @@ import typer
 
 from verbworker.app.output import answer, say
 from verbworker.cli.shared_options import Json
+from verbworker.errors import Refused
+
+
+def _directory(written: str) -> Path:
+    """Return the directory; a shell's empty variable would otherwise mean the current one."""
+    if not written:
+        raise Refused("the directory is empty; for the current one write: verbworker init .")
+    return Path(written)
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Directory of the project; it may exist.")],
+    directory: Annotated[
+        Path, typer.Argument(parser=_directory, metavar="DIRECTORY", help="Directory of the project; it may exist.")
+    ],
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the project (default: name of the directory).")
     ] = None,

@@ -2,9 +2,9 @@
 
 import typer
 
-from verblint.cli import main
+from verblint.cli import run_command
 
 
 def lint(context: typer.Context) -> None:
     """Check that models are hollow. Takes every option of `verblint check`."""
-    raise typer.Exit(main(["check", *context.args]))
+    raise typer.Exit(run_command(["check", *context.args]))

@@ -24,7 +24,9 @@ def require_place(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise Refused(f"{directory} is not a directory; nothing was written")
     if not (home := full(directory).parent).is_dir():
-        raise Refused(f"{home} does not exist, so {directory.name} cannot be created in it")
+        file = next((one for one in (home, *home.parents) if one.is_file()), None)
+        reason = f"{home} does not exist" if file is None else f"{file} is not a directory"
+        raise Refused(f"{reason}, so {directory.name} cannot be created in it")
 
 
 def write_together(directory: Path, texts: Mapping[str, str | bytes], *, replacing: Collection[str] = ()) -> None:
