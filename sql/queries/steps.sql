@@ -39,6 +39,8 @@ WHERE version.instance_uid = $2 AND old.instance_uid = $2 AND old.element_id = $
     WHERE frame.engine_id = old.engine_id AND frame.job_key = old.job_key
       AND frame.process_instance_key = old.process_instance_key
       AND frame.element_instance_key = old.element_instance_key
+      -- The engine may give all of these out again, in the order in which it gave them out before.
+      AND frame.instance_uid = old.instance_uid
   );
 
 -- name: thrown

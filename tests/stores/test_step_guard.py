@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.frames import INCIDENT, RETRY, opened, working
+from tests.support.frames import ENGINE, INCIDENT, RETRY, opened, working
 from tests.support.guarded import BRANCHES, FORKED, HASH, LOOP, PLAIN, Guarded
 from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
 from verbworker.job.frame import Claim
 from verbworker.job.outcome import JobResult, Thrown
+from verbworker.stores.sql import query
 from verbworker.work.jobs.step_guard import StepDone
 
 
@@ -53,6 +54,20 @@ async def test_a_completed_step_is_found_in_the_archive(guarded: Guarded) -> Non
 
     assert await guarded.place.column("state", 1) is None
     assert isinstance(await guarded.admit(2, claim), JobResult)
+
+
+async def test_a_completed_step_is_found_whose_keys_all_belong_to_another_instance_now(guarded: Guarded) -> None:
+    # A broker that lost its last records gives out the keys of an instance, of its element and of its job in that order.
+    await guarded.deploy(PLAIN)
+    await guarded.done(1)
+    await guarded.place.database.fetch(query("frames", "archive_months"), timedelta(0))
+    await guarded.place.database.fetch("SELECT verbworker.displace_frame($1, 1, 1)", ENGINE)
+    other = await guarded.place.open()
+    await guarded.claim(1, instance_uid=other.instance_uid, entry_id=other.entry_id)
+    claim = await guarded.claim(2)
+
+    assert isinstance(await guarded.admit(2, claim), JobResult)
+    assert await guarded.place.column("repeats", 2) == 1
 
 
 async def test_a_running_step_is_waited_for(guarded: Guarded) -> None:

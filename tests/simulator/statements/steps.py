@@ -63,7 +63,7 @@ def _is_only_archived(s: Session, old: Values) -> bool:
     if (old["state"], old["outcome"], old["repeats"]) != ("completed", "complete", None):
         return False
     frame = s.get("job_frame", (old["engine_id"], old["job_key"]))
-    names = ("process_instance_key", "element_instance_key")
+    names = ("process_instance_key", "element_instance_key", "instance_uid")
     return frame is None or any(frame[name] != old[name] for name in names)
 
 
