@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.test_rest_decisions import (
-    ENGINE,
     FAULTS,
     TENANT,
     at_gate,
@@ -20,6 +19,7 @@ from tests.conformance.test_rest_decisions import (
 )
 from tests.support.command import Said, verbworker
 from tests.support.entries import StoredEntry
+from tests.support.frames import ENGINE
 from verbworker import metrics
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import GateRelay, Gates
