@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 _ROUNDS = 5
 
 CONTENDED_FOR = timedelta(seconds=60)
-"""How long a living key proves nothing. A broker that lost its last records gives keys out again, each to the entry behind
-the one that had it; every entry gets its own key as soon as a job of the one before it comes."""
+"""How long a living key proves nothing. A broker that lost its last records gives keys out again, each to the entry
+behind the one that had it; every entry gets its own key as soon as a job of the one before it comes."""
 _MOST_CONTENDED = 10_000  # more entries than a broker can lose at once; a megabyte
 
 
