@@ -183,7 +183,8 @@ async def test_whatever_else_is_asked_is_answered_in_json(opened: IngressProcess
     answers = [await asyncio.to_thread(opened.ask, method, path) for method, path, _ in asked]
 
     assert [answer.status for answer in answers] == [status for _, _, status in asked]
-    assert all(answer.headers["content-type"] == "application/json" for answer in answers)
+    kinds = [answer.headers["content-type"] for answer in answers]
+    assert kinds == ["application/json", "application/problem+json", "application/json", "application/json"]
 
 
 async def test_while_the_database_is_away_nothing_is_accepted_and_nothing_accepted_is_lost(
