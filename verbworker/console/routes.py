@@ -28,6 +28,7 @@ _READING: Final[tuple[tuple[str, Page], ...]] = (
     ("/", runbook_pages.listing),
     ("/entries/{entry_id:uuid}", runbook_pages.entry),
     ("/gates", gate_pages.inbox),
+    ("/gates/{where:uuid}", gate_pages.task),
     ("/dead-letters", trouble_pages.letters),
     ("/incidents", trouble_pages.incidents),
     ("/incidents/one", trouble_pages.incident),

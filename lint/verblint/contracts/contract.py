@@ -113,12 +113,29 @@ class Flag:
         return find_text_misfit(value, MAX_FLAG_TEXT) if isinstance(value, str) else None
 
 
+FACT_FORMATS = ("text", "money", "date", "datetime", "number", "yes/no", "list", "link")
+"""How a fact of a task may be shown."""
+
+
+@value
+class GateFact:
+    """One fact that a gate's task shows: a field of the payload, its label, and how its value is written.
+
+    `currency` is that of an amount of money which names none itself.
+    """
+
+    field: str
+    label: str
+    format: str = "text"
+    currency: str | None = None
+
+
 @value
 class Gate:
     """A human gate: its user task, the decisions it accepts, and who may decide.
 
     `audience` is a role, or several of which a person needs one. With `four_eyes`, the person who asked for the case
-    may not decide; `distinct_from` are gates whose deciders may not.
+    may not decide; `distinct_from` are gates whose deciders may not. `show` are the facts that a decision needs.
     """
 
     name: str
@@ -127,6 +144,7 @@ class Gate:
     audience: str | tuple[str, ...] | None = None
     four_eyes: bool = False
     distinct_from: tuple[str, ...] = ()
+    show: tuple[GateFact, ...] = ()
 
     @property
     def roles(self) -> tuple[str, ...]:

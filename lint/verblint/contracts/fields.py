@@ -24,7 +24,11 @@ A complete workflow verb:
     outcome: orch_review_outcome         # the flag whose last value names how the case ended
     messages: {documents-received: corr_documents}   # message name: its correlation key
     gates:
-      review: {task: Review, decisions: [approve, reject], audience: reviewer}   # task is the id of the user task
+      review:
+        task: Review                     # the id of the user task
+        decisions: [approve, reject]
+        audience: reviewer
+        show: [{field: entity_ref, label: Customer}]       # the facts that the task's page shows first
     policy: standard                     # of every sub-verb ...
     policies: {kyc.request-documents: patient}       # ... except these
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
@@ -50,12 +54,14 @@ from typing import Any
 
 from verblint.contracts import syntax
 from verblint.contracts.contract import (
+    FACT_FORMATS,
     MAX_BUDGET,
     Argument,
     DirectVerb,
     Flag,
     FlagType,
     Gate,
+    GateFact,
     Origin,
     PolicyFields,
     RetryFields,
@@ -103,6 +109,11 @@ _FLAG = record(
     {"type": choice(*FlagType), "initial": anything},
     {"values": items(text(syntax.PLAIN_TEXT)), "summary": nullable(text())},
 )
+_FACT = record(
+    GateFact,
+    {"field": text(syntax.DATA_FIELD), "label": text(syntax.LABEL)},
+    {"format": choice(*FACT_FORMATS), "currency": nullable(text(syntax.CURRENCY))},
+)
 _GATE = record(
     dict,
     {},
@@ -112,6 +123,7 @@ _GATE = record(
         "audience": nullable(one_or_items(text(syntax.ROLE))),
         "four_eyes": boolean,
         "distinct_from": items(text(syntax.ELEMENT_ID)),
+        "show": items(_FACT),
     },
 )
 _CORRELATION = record(
@@ -296,6 +308,17 @@ def _gate_problems(gates: Mapping[str, Gate]) -> Iterator[Problem]:
                 )
         if READER in gate.roles:
             yield ("gates", name, "audience"), f"the role {READER} may only look; name the role that decides"
+        yield from _fact_problems(name, gate)
+
+
+def _fact_problems(name: str, gate: Gate) -> Iterator[Problem]:
+    known: set[str] = set()
+    for index, fact in enumerate(gate.show):
+        if fact.field in known:
+            yield ("gates", name, "show", index), f"{fact.field} is listed twice"
+        known.add(fact.field)
+        if fact.currency is not None and fact.format != "money":
+            yield ("gates", name, "show", index, "currency"), "only the format money has a currency"
 
 
 def _argument_problems(args: Mapping[str, Argument]) -> Iterator[Problem]:

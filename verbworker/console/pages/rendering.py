@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from verbworker.client.records import asked_of
 from verbworker.console.access.session import LoginSession
 from verbworker.contract.text import escape_hidden
 
@@ -35,6 +36,7 @@ class Rendering:
             lstrip_blocks=True,
         )
         self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
+        self._environment.filters.update(asked=asked_of)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
     def page(

@@ -132,7 +132,7 @@ def gate_token(visit: JobVisit, gate: Gate, waits: Waits) -> ParkedToken:
     return replace(
         visit.token(Wait.HUMAN_GATE, f"Awaiting {' or '.join(gate.roles) or gate.name}"),
         gate=gate.name,
-        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form, **_rules(gate)},
+        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form, **_rules(gate), **_page(gate)},
     )
 
 
@@ -140,6 +140,15 @@ def _rules(gate: Gate) -> dict[str, object]:
     """Return who may decide, as far as the contract says."""
     rules = {"audience": list(gate.roles), "four_eyes": gate.four_eyes, "distinct_from": list(gate.distinct_from)}
     return {name: rule for name, rule in rules.items() if rule}
+
+
+def _page(gate: Gate) -> dict[str, object]:
+    """Return what the task's page shows. Only the declaration is stored here; the values stay in the payload."""
+    if not gate.show:
+        return {}
+    names = ("field", "label", "format", "currency")
+    rows = [{name: getattr(fact, name) for name in names if getattr(fact, name) is not None} for fact in gate.show]
+    return {"show": rows}
 
 
 def asked_of(job: Job) -> dict[str, object]:
