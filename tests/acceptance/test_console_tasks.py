@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.apart import run_apart
-from tests.support.databases import execute
-from tests.support.site import Site, parked, site
+from tests.support.databases import execute, value
+from tests.support.site import KEYS, Site, parked, site
 from verbworker.stores.cases.gates import HumanGate
 
 _elements = itertools.count(7000)
@@ -86,7 +87,7 @@ def test_a_task_shows_the_facts_of_its_contract_and_never_json(opened: Site, sha
     }
     assert (shown["Seen by a doctor"], shown["Secret"]) == ("No", "Not shown in this console")
     assert shown["Later"] == "Not known yet"
-    assert re.findall(r'<dd[^>]*>\s*<a href="([^"]+)"', page) == ["https://papers.example/7?a=1&amp;b=2"]
+    assert re.findall(r'<bdi><a href="([^"]+)"', page) == ["https://papers.example/7?a=1&amp;b=2"]
     assert ("P-1234567" in page, "{&#34;" in page, "<h1 dir" in page) == (False, False, True)
     # The declaration itself is nothing that a person reads.
     assert "&#39;field&#39;" not in page
@@ -129,3 +130,114 @@ def test_a_payload_that_was_changed_from_outside_is_not_shown_as_facts(opened: S
 
     assert "The payload of record is not the newest version of this instance" in page
     assert "1,250,000" not in page
+
+
+# ---- lists ----------------------------------------------------------------------------------------------------------
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'<tr class="task" id="gate-([^"]+)"', page)
+
+
+def links(page: str, rel: str) -> list[str]:
+    return [unescape(href) for href in re.findall(rf'<a rel="{rel}" href="([^"]+)"', page)]
+
+
+def test_a_list_is_its_address_and_is_read_page_by_page(opened: Site, shared: str) -> None:
+    word = "paged-list"
+    gates = [
+        parked(shared, element=next(_elements), token={"detail": {"priority": "70"}}, sentence=f"Read {word} {number}")
+        for number in range(52)
+    ]
+    ann = opened.visitor("ann")
+    first = ann.get(f"/gates?q={word}&sort=oldest")
+    (further,) = links(first.text, "next")
+    second = ann.get(further)
+
+    assert listed(first.text) + listed(second.text) == [str(gate.token_id) for gate in gates]
+    assert (len(listed(second.text)), links(second.text, "next")) == (2, [])
+    assert 'value="paged-list"' in second.text
+    assert "<strong>High</strong> (70)" in first.text
+    # The page of a task leads back to the same list, and on to its next task.
+    where = f"/gates/{gates[0].token_id}?q={word}&sort=oldest"
+    assert f'href="{where.replace("&", "&amp;")}"' in first.text
+    form = {"decision": "yes", "from": "task", "list": f"q={word}&sort=oldest"}
+    decided = ann.fill(where, f"/gates/{gates[0].token_id}/decide", form)
+    after = ann.get(decided.headers["location"]).text
+    assert decided.headers["location"] == f"/gates/{gates[0].token_id}?q={word}&sort=oldest&done=decided"
+    assert f'href="/gates/{gates[1].token_id}?q={word}&amp;sort=oldest"' in after.partition('id="next"')[2]
+
+
+def test_an_odd_address_is_a_list_too(opened: Site) -> None:
+    ann = opened.visitor("ann")
+    paths = ("view=x", "sort=x", "after=own~nan~2030-01-01~x", "after=free~1e999~2030-01-01T00:00Z~" + "0" * 32)
+    more = ("from=31.1.2030", "q=%00%27--", "q=%25", "gate=%ff", "to=9999-12-31")
+    answers = {path: ann.get(f"/gates?{path}") for path in (*paths, *more)}
+
+    assert {path: answer.status for path, answer in answers.items()} == dict.fromkeys(answers, 200)
+    assert "31.1.2030 is no day; write it as 2030-01-31." in answers["from=31.1.2030"].text
+
+
+def test_a_list_that_a_form_carries_leads_nowhere_else(opened: Site, shared: str) -> None:
+    gate = open_task(shared)
+    where = f"/gates/{gate.token_id}"
+    form = {"from": "task", "list": "q=a&next=https://evil.example&view=all&\r\nX: y&" + "z=1&" * 90}
+    answer = opened.visitor("ann").fill(where, f"{where}/claim", form)
+
+    assert (answer.status, answer.headers["location"]) == (303, f"{where}?done=claimed")
+
+
+# ---- passing on -----------------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_passed_on_and_the_story_says_by_whom(opened: Site, shared: str) -> None:
+    gate = open_task(shared)
+    where = f"/gates/{gate.token_id}"
+    ann, bob = opened.visitor("ann"), opened.visitor("bob")
+    bare = ann.fill(where, f"{where}/assign", {"to": ""})
+    long = ann.fill(where, f"{where}/assign", {"to": "x" * 201})
+    passed = ann.fill(where, f"{where}/assign", {"to": "bob", "from": "task"})
+    refused = ann.fill(where, f"{where}/decide", {"decision": "approve"})
+    page = bob.get(where).text
+    own = bob.get("/gates?view=claimed").text
+    again = bob.fill(where, f"{where}/assign", {"to": "bob", "from": "task"})
+    decided = bob.fill(where, f"{where}/decide", {"decision": "approve"})
+    late = bob.send(f"{where}/assign", {"to": "ann", "csrf": bob.get("/").csrf})
+
+    assert [bare.status, long.status, passed.status, refused.status] == [422, 422, 303, 409]
+    assert passed.headers["location"] == f"{where}?done=assigned"
+    assert "ann gave review to bob" in page
+    assert str(gate.token_id) in listed(own)
+    assert [again.status, decided.status, late.status] == [303, 303, 409]
+    claims = "SELECT count(*) FROM verbworker.runbook_event WHERE entry_id = $1 AND kind = 'GateClaimed'"
+    assert run_apart(value(shared, claims, gate.entry_id)) == 1
+
+
+def test_a_task_is_only_passed_to_whom_may_decide_by_whom_may_release(tmp_path: Path, dsn: str) -> None:
+    keys = [
+        {"name": name, "tenant": "default", "sha256": sha256(KEYS[name].encode()).hexdigest(), "roles": roles}
+        for name, roles in (("ann", ["reviewer"]), ("bob", ["clerk"]), ("eve", ["reviewer", "supervisor"]))
+    ]
+    gate = open_task(dsn, four_eyes=True)
+    where = f"/gates/{gate.token_id}"
+    with site(tmp_path, dsn, VERBWORKER_CONSOLE_CREDENTIALS=json.dumps({"api_keys": keys})) as running:
+        ann, bob, eve = (running.visitor(name) for name in ("ann", "bob", "eve"))
+        page = bob.get(where).text
+        by_clerk = bob.fill(where, f"{where}/assign", {"to": "ann"})
+        to_clerk = ann.fill(where, f"{where}/assign", {"to": "bob"})
+        to_asker = ann.fill(where, f"{where}/assign", {"to": "ada"})
+        to_eve = ann.fill(where, f"{where}/assign", {"to": "eve"})
+        back = ann.fill(where, f"{where}/assign", {"to": "ann"})
+        by_supervisor = eve.fill(where, f"{where}/assign", {"to": "ann"})
+        hers = bob.get("/gates?view=all").text
+        names = eve.get(where).text
+
+    assert "Only reviewer may decide at review, and bob has the roles clerk." in page
+    assert "Pass it on" not in page
+    assert (by_clerk.status, to_clerk.status, to_asker.status) == (403, 403, 403)
+    assert to_clerk.sentence == "Only reviewer may decide at review, and bob has the roles clerk."
+    assert to_asker.sentence == "Ada asked for this case, so another person must decide at review."
+    assert (to_eve.status, back.status, by_supervisor.status) == (303, 403, 303)
+    assert back.sentence == "Only eve or a supervisor may release review, and ann has the roles reviewer."
+    assert listed(hers) == [str(gate.token_id)]
+    assert '<option value="bob">' in names

@@ -40,6 +40,7 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
     ("/entries/{entry_id:uuid}/cancel", runbook_pages.cancel),
     ("/gates/{where:uuid}/claim", gate_pages.claim),
     ("/gates/{where:uuid}/release", gate_pages.release),
+    ("/gates/{where:uuid}/assign", gate_pages.assign),
     ("/dead-letters/{letter_id:uuid}/redeliver", trouble_pages.redeliver),
     ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
     ("/incidents/resolve", trouble_pages.resolve),

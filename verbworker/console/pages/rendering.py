@@ -1,6 +1,7 @@
 """Renders templates as pages, with every value escaped and every time formatted the same way."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,9 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from verblint.contracts.contract import GateFact
 from verbworker.client.records import asked_of
 from verbworker.console.access.session import LoginSession
 from verbworker.contract.text import escape_hidden
+from verbworker.runbook.facts import show_fact
 
 _MENU = (
     ("/", "Cases"),
@@ -20,6 +23,18 @@ _MENU = (
     ("/verbs", "Verbs"),
     ("/load", "Load"),
 )
+
+_ASKS = {
+    "audience": "Who decides",
+    "distinct_from": "Not who decided at",
+    "due": "Due",
+    "follow_up": "Follow up",
+    "form": "Form",
+    "four_eyes": "Four eyes",
+    "groups": "Groups",
+    "priority": "Priority, 50 is normal",
+    "users": "People",
+}
 
 
 class Rendering:
@@ -36,7 +51,7 @@ class Rendering:
             lstrip_blocks=True,
         )
         self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
-        self._environment.filters.update(asked=asked_of)
+        self._environment.filters.update(asks=asks, until=until)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
     def page(
@@ -80,6 +95,28 @@ def ago(at: datetime | None, now: datetime) -> str:
         if passed >= size:
             return f"{passed // size} {unit}"
     return f"{passed} s"
+
+
+def asks(detail: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a task asks of who decides, in words: when, how urgent, and who may."""
+    return [(_ASKS.get(name, name.replace("_", " ")), _asked(name, value)) for name, value in asked_of(detail).items()]
+
+
+def _asked(name: str, value: object) -> str:
+    if name in ("due", "follow_up"):
+        shown = show_fact(GateFact(name, name, "datetime"), value)
+    elif isinstance(value, list):
+        return ", ".join(map(str, value))
+    elif name == "four_eyes":
+        return "another person than the one who asked for the case"
+    else:
+        shown = show_fact(GateFact(name, name), value)
+    return ", ".join(item.text for item in shown.items) or shown.note
+
+
+def until(at: datetime, now: datetime) -> str:
+    """Format the time to `at`, or how long it has passed."""
+    return f"in {ago(now, at)}" if at >= now else f"{ago(at, now)} late"
 
 
 def seconds(duration: float | None) -> str:

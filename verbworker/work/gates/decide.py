@@ -27,6 +27,7 @@ from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
+from verbworker.stores.people.people import People
 from verbworker.work.gates.assignees import Assignees, tasks_of
 from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
@@ -204,6 +205,7 @@ class Gates:
     def __init__(self, database: Database, engine: Engine | None = None, *, refuse_unknown: bool = False) -> None:
         self._database = database
         self._gates = GateStore(database)
+        self._people = People(database)
         self._writes = GateWrites(database, refuse_unknown=refuse_unknown)
         self._sender = None if engine is None else DecisionSender(database, engine)
 
@@ -260,6 +262,20 @@ class Gates:
             await self._writes.release_in(connection, held, person)
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
+
+    async def assign(self, where: UUID, to: str, by: Person, tenant_id: str) -> HumanGate:
+        """Give a gate to another person, whose roles are those of the last login under this name.
+
+        Raises `NotAllowed` if the one may not give it away, or the other may not decide there.
+        """
+        require_name("the name of who gets it", to, LONGEST_WORD)
+
+        async def assign(connection: Connection, held: HumanGate) -> None:
+            person = await self._people.named_in(connection, tenant_id, to)
+            if held.claimed_by is None or not person.is_same(held.claimed_by, held.claimed_by_id):
+                await self._writes.assign_in(connection, held, person, by)
+
+        return await self._at((await self.find(where, tenant_id)).token_id, tenant_id, None, assign)
 
     async def await_engine(self, gate: HumanGate, seconds: float) -> HumanGate:
         """Return the gate once the engine has its claim or release, or said why not; as it is after `seconds`.

@@ -86,6 +86,13 @@ class GateWrites:
         await self._rules.require_decider_in(connection, gate, by)
         await self._claim(connection, gate, by)
 
+    async def assign_in(self, connection: Connection, gate: HumanGate, to: Person, by: Person) -> None:
+        """Give a gate to a person who may decide there; raises `NotAllowed` for either of the two."""
+        self._rules.require_assigner(gate, by)
+        await self._rules.require_decider_in(connection, gate, to)
+        had = {} if gate.claimed_by is None else {"had": gate.claimed_by}
+        await self._claim(connection, gate, to, assigned_by=by.name, **had)
+
     async def release_in(self, connection: Connection, gate: HumanGate, by: Person) -> None:
         """Clear the claim of a gate, if it has one; raises `NotAllowed`."""
         self._rules.require_releaser(gate, by)
@@ -121,9 +128,9 @@ class GateWrites:
         await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **detail)
         await self._append(connection, gate, Kind.RESUMED, "resumed", wait="human_gate")
 
-    async def _claim(self, connection: Connection, gate: HumanGate, by: Person) -> None:
+    async def _claim(self, connection: Connection, gate: HumanGate, by: Person, **more: str) -> None:
         at = await self._gates.claim_in(connection, gate.token_id, by.name, by.person_id)
-        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", **_who(by))
+        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", **_who(by), **more)
 
     async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_recorded: bool) -> None:
         """Close a gate because the engine withdrew its task; with `is_recorded`, another event says why."""
