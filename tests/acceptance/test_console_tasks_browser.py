@@ -27,7 +27,8 @@ _elements = itertools.count(17_000)
 BROKEN_WORDS = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    for (const found of node.data.matchAll(/(?<![^\\s(])[\\p{Script=Latin}\\p{Script=Arabic}]{2,24}(?![^\\s.,:;)])/gu)) {
+    const words = /(?<![^\\s(])[\\p{Script=Latin}\\p{Script=Arabic}]{2,24}(?![^\\s.,:;)])/gu;
+    for (const found of node.data.matchAll(words)) {
       const range = document.createRange();
       range.setStart(node, found.index);
       range.setEnd(node, found.index + found[0].length);

@@ -99,10 +99,12 @@ def ago(at: datetime | None, now: datetime) -> str:
 
 def asks(detail: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what a task asks of who decides, in words: when, how urgent, and who may."""
-    return [(_ASKS.get(name, name.replace("_", " ")), _asked(name, value)) for name, value in asked_of(detail).items()]
+    return [
+        (_ASKS.get(name, name.replace("_", " ")), _format_ask(name, value)) for name, value in asked_of(detail).items()
+    ]
 
 
-def _asked(name: str, value: object) -> str:
+def _format_ask(name: str, value: object) -> str:
     if name in ("due", "follow_up"):
         shown = show_fact(GateFact(name, name, "datetime"), value)
     elif isinstance(value, list):
