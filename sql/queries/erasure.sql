@@ -116,10 +116,10 @@ WHERE entry_id = $1
   AND (reason <> '' OR detail <> '{}' OR num_nonnulls(correlation_key, incident_text, assign_trouble) > 0);
 
 -- name: gate_decision
--- Reasons of decisions. What was decided, by whom (decided_by_id too) and when stays.
+-- Reasons of decisions, and what was filled in with them. What was decided, by whom (decided_by_id too) and when stays.
 UPDATE verbworker.gate_decision
-SET reason = ''
-WHERE entry_id = $1 AND reason <> '';
+SET reason = '', inputs = '{}'
+WHERE entry_id = $1 AND (reason <> '' OR inputs <> '{}');
 
 -- name: stall
 -- Why it stood still, if that was noted.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.apart import run_apart
+from tests.support.command import verbworker
 from tests.support.databases import execute, value
 from tests.support.site import KEYS, Site, parked, site
 from verbworker.stores.cases.gates import HumanGate
@@ -241,3 +242,96 @@ def test_a_task_is_only_passed_to_whom_may_decide_by_whom_may_release(tmp_path: 
     assert back.sentence == "Only eve or a supervisor may release review, and ann has the roles reviewer."
     assert listed(hers) == [str(gate.token_id)]
     assert '<option value="bob">' in names
+
+
+# ---- the form of a decision -----------------------------------------------------------------------------------------
+
+FORM: dict[str, Any] = {
+    "choices": [
+        {"name": "approve", "label": "Pay the claim", "tone": "positive", "confirm": "Pay this claim for good?"},
+        {"name": "reject", "label": "Refuse", "tone": "negative"},
+    ],
+    "inputs": [
+        {
+            "name": "limit",
+            "type": "amount",
+            "label": "Amount paid",
+            "required": True,
+            "minimum": 1,
+            "maximum": 5000,
+            "currency": "EUR",
+            "only_for": ["approve"],
+        },
+        {"name": "second-look", "type": "yes/no"},
+        {"name": "why", "type": "choice", "label": "Ground", "values": ["late", "fraud"], "only_for": ["reject"]},
+        {"name": "until", "type": "date"},
+        {"name": "note", "type": "comment", "max_length": 20},
+    ],
+}
+STORED = "SELECT inputs FROM verbworker.gate_decision WHERE token_id = $1"
+
+
+def test_a_decision_is_made_with_what_the_contract_asks_for(opened: Site, shared: str) -> None:
+    gate = open_task(shared, **FORM)
+    ann, where = opened.visitor("ann"), f"/gates/{gate.token_id}"
+    act, page = f"{where}/decide", ann.get(where).text
+    form = {"decision": "approve", "from": "task", "reason": "seen"}
+    missing = ann.fill(where, act, form)
+    large = ann.fill(where, act, {**form, "input.limit": "9000"})
+    other = ann.fill(where, act, {**form, "input.limit": "90", "input.why": "late"})
+    odd = ann.fill(where, act, {**form, "input.limit": "90", "input.limt": "1"})
+    asked = ann.fill(where, act, {**form, "input.limit": "1250.5", "input.second-look": "yes", "input.until": ""})
+    unmade = run_apart(value(shared, STORED, gate.token_id))
+    kept = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', asked.text))
+    made = ann.send(act, kept)
+    after = ann.get(made.headers["location"]).text
+
+    assert re.findall(r'class="(is-[a-z]+)">([A-Z][^<]+)<', page) == [
+        ("is-positive", "Pay the claim"),
+        ("is-negative", "Refuse"),
+    ]
+    assert "Amount paid in EUR" in page
+    assert "(for Pay the claim, at least 1, at most 5000)" in page
+    refusals = {answer.status: answer.sentence for answer in (missing, large, other, odd)}
+    assert list(refusals) == [422]
+    assert (missing.sentence, large.sentence) == (
+        "The input limit is missing.",
+        "The input limit must be at most 5000.",
+    )
+    assert other.sentence == "The input why is for reject only."
+    assert odd.sentence == "There is no input 'limt' (did you mean limit?)."
+    assert (asked.status, "Pay this claim for good?" in asked.text, unmade) == (200, True, None)
+    assert made.headers["location"] == f"{where}?done=decided"
+    assert json.loads(run_apart(value(shared, STORED, gate.token_id))) == {"limit": "1250.5", "second-look": True}
+    assert re.search(r"Amount paid</dt><dd><bdi>1,250.50 EUR<", after)
+    assert re.search(r"second look</dt><dd><bdi>Yes<", after)
+
+
+def test_programs_give_the_same_inputs_without_a_question(opened: Site, shared: str) -> None:
+    gate = open_task(shared, **FORM)
+    ann, where = opened.visitor("ann"), f"/gates/{gate.token_id}/decide"
+
+    def ask(body: dict[str, Any]) -> Any:
+        headers = {"Content-Type": "application/json", "X-Api-Key": KEYS["ann"]}
+        return ann.site.ask("POST", where, json.dumps(body).encode(), headers)
+
+    refused = ask({"decision": "reject", "inputs": {"why": "other"}})
+    odd = ask({"decision": "reject", "inputs": ["why"]})
+    made = ask({"decision": "reject", "inputs": {"why": "fraud", "note": "seen twice"}})
+
+    assert (refused.status, odd.status, made.status) == (422, 422, 200)
+    assert "the input why must be one of late, fraud" in refused.text
+    assert json.loads(run_apart(value(shared, STORED, gate.token_id))) == {"why": "fraud", "note": "seen twice"}
+
+
+def test_the_command_takes_inputs(shared: str, tmp_path: Path) -> None:
+    gate = open_task(shared, **FORM)
+    words = ("gates", "decide", str(gate.token_id), "approve", "--by", "ann")
+    bare = verbworker(*words, "--input", "limit", directory=tmp_path, dsn=shared)
+    wrong = verbworker(*words, "--input", "limit=much", directory=tmp_path, dsn=shared)
+    made = verbworker(*words, "--input", "limit=12", "--input", "note=a=b", directory=tmp_path, dsn=shared)
+
+    assert (bare.code, bare.sentence()) == (1, "verbworker: write an input as NAME=VALUE")
+    assert (wrong.code, "the input limit must be an amount, like 1250.00" in wrong.sentence()) == (1, True)
+    assert made.code == 0
+    assert json.loads(run_apart(value(shared, STORED, gate.token_id))) == {"limit": "12", "note": "a=b"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verblint.contracts.contract import Argument, Contracts, Flag, FlagType, Gate, GateFact
+from verblint.contracts.contract import Argument, Choice, Contracts, Flag, FlagType, Gate, GateFact, GateInput
 from verblint.contracts.contract_files import ContractError, read_contracts, read_verbs
 from verblint.contracts.strict_yaml import ContractFault
 
@@ -122,6 +122,16 @@ def test_gates_show_facts(tmp_path: Path) -> None:
     )
 
     assert gate.show == (GateFact("amount", "Amount", "money", "EUR"), GateFact("seen.papers", "Papers"))
+
+
+def test_gates_offer_decisions_with_a_look_and_fields(tmp_path: Path) -> None:
+    gate = "{decisions: [{name: yes, label: Pay, tone: positive, confirm: 'Sure?'}, no], inputs: {n: {type: date}}}"
+    text = f"{WORKFLOW}gates: {{pay: {gate}}}\n".replace("yes,", "'yes',").replace(" no]", " 'no']")
+    found = read_contracts(written(tmp_path, open=text)).workflows["kyc.open"].gates["pay"]
+
+    assert found.decisions == ("yes", "no")
+    assert found.choices == (Choice("yes", "Pay", "positive", "Sure?"),)
+    assert found.inputs == {"n": GateInput("n", "date")}
 
 
 ASK = "verb: kyc.ask\nwrites: [letter, answer.text]\n"
@@ -390,6 +400,43 @@ def test_a_mistake_is_named_with_its_field(tmp_path: Path, text: str, field: str
     found = [fault for fault in faults(tmp_path, one=text) if words in fault.message]
 
     assert [fault.field for fault in found] == [field]
+
+
+@pytest.mark.parametrize(
+    ("gate", "field", "words"),
+    [
+        ("decisions: [{label: X}]", "decisions[0].name", "is missing"),
+        ("decisions: [{name: x, tone: bad}]", "decisions[0].tone", "must be positive, negative or neutral"),
+        ("decisions: [{name: x, labl: X}]", "decisions[0].labl", "mean label?"),
+        ("decisions: [x, {name: x}]", "decisions[1]", "listed twice"),
+        ("decisions: [3]", "decisions[0]", "must be a text"),
+        ("inputs: {n: {}}", "inputs.n.type", "is missing"),
+        ("inputs: {n: {type: money}}", "inputs.n.type", "must be amount, comment, date, choice or yes/no"),
+        ("inputs: {n: {type: choice}}", "inputs.n", "a choice has values"),
+        ("inputs: {n: {type: date, minimum: 1}}", "inputs.n.minimum", "only the type amount"),
+        ("inputs: {n: {type: amount, max_length: 1}}", "inputs.n.max_length", "only the type comment"),
+        ("inputs: {n: {type: amount, minimum: 2, maximum: 1}}", "inputs.n.maximum", "must not be less than minimum"),
+        (
+            "decisions: [approve], inputs: {n: {type: date, only_for: [aprove]}}",
+            "inputs.n.only_for[0]",
+            "mean approve?",
+        ),
+        ("inputs: {n: {type: date, only_for: [ok]}}", "inputs.n.only_for[0]", "not one of the decisions"),
+    ],
+)
+def test_a_mistake_in_a_decision_form_is_named_with_its_field(
+    tmp_path: Path, gate: str, field: str, words: str
+) -> None:
+    fault = only_fault(tmp_path, one=f"{WORKFLOW}gates: {{a: {{{gate}}}}}\n")
+
+    assert (fault.field, words in fault.message) == (f"gates.a.{field}", True), fault.message
+
+
+def test_a_decision_has_a_form_of_a_bounded_size(tmp_path: Path) -> None:
+    inputs = ", ".join(f"n{number}: {{type: date}}" for number in range(21))
+    fault = only_fault(tmp_path, one=f"{WORKFLOW}gates: {{a: {{inputs: {{{inputs}}}}}}}\n")
+
+    assert (fault.field, fault.message) == ("gates.a.inputs", "a decision has at most 20 inputs")
 
 
 @pytest.mark.req("REG-13")

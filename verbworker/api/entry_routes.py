@@ -67,6 +67,7 @@ class GateDecision(BaseModel):
     decision: Annotated[str, Field(min_length=1, max_length=_LONGEST_DECISION)]
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+    inputs: dict[str, Any] = Field(default={}, description="what the gate asks for with the decision, by name")
 
 
 class ClaimRequest(BaseModel):
@@ -271,7 +272,7 @@ async def list_gates(
 @decisions.post("/gates/{where}/decision", operation_id="decide_gate")
 async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
     """Decide at the gate that a gate id or an entry id names. Each gate is decided once."""
-    return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+    return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate, inputs=wanted.inputs)
 
 
 @decisions.post("/gates/{where}/claim", operation_id="claim_gate")

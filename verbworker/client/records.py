@@ -196,6 +196,7 @@ class DecisionRecord(BaseModel):
     by: str
     at: datetime
     answer: str | None
+    inputs: dict[str, Any] = Field(default={}, description="what was filled in with the decision")
 
 
 class GateRecord(BaseModel):
@@ -295,7 +296,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 def asked_of(detail: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the model and the contract ask of who decides, without what only the task's page needs."""
-    return {name: value for name, value in detail.items() if name not in ("decisions", "show")}
+    return {name: value for name, value in detail.items() if name not in ("decisions", "show", "choices", "inputs")}
 
 
 def _words(value: object) -> str:

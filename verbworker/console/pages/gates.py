@@ -12,12 +12,14 @@ from verbworker.console.pages.task_query import FIELDS, TaskQuery
 from verbworker.errors import PayloadIntegrityError, StoreError, StoreUnavailable
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
+from verbworker.runbook.decision_form import choices_of, read_inputs
 from verbworker.runbook.facts import ShownFact, facts_of, show_facts
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.tasks import ListedTask, TaskList
 from verbworker.stores.people.people import People
 
 _ON_A_PAGE = 50  # a screen or two
+_INPUT = "input."  # what the fields of a decision's form begin with
 _MOST_EVENTS = 50  # the newest; the page of the case has them all
 
 
@@ -117,8 +119,19 @@ async def assign(tools: PageTools, visit: PageVisit) -> Response:
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
     """Decide, once, in the name of the logged-in user."""
-    decision = visit.require("decision", "the decision")
-    decided = await visit.client(tools).decide(_token(visit), decision, reason=visit.form_field("reason"))
+    decision, token_id = visit.require("decision", "the decision"), _token(visit)
+    client = visit.client(tools)
+    inputs = {name.removeprefix(_INPUT): visit.form_field(name) for name in visit.form if name.startswith(_INPUT)}
+    if visit.form_field("confirmed") != "1":
+        gate = await client.gate(token_id)
+        choice = next((one for one in choices_of(gate.detail) if one.name == decision and one.confirm), None)
+        if choice is not None and gate.closed_at is None:
+            # What does not fit is refused before the question, not after it.
+            read_inputs(gate.detail, decision, inputs)
+            kept = {name: value for name, value in visit.form.items() if name not in ("csrf", "confirmed")}
+            back = TaskQuery.of_text(visit.form_field("list")).link(f"/gates/{token_id}")
+            return visit.page(tools, "confirm", here="/gates", gate=gate, choice=choice, kept=kept, back=back)
+    decided = await client.decide(token_id, decision, reason=visit.form_field("reason"), inputs=inputs)
     if visit.form_field("from") == "task":
         return see_other(_back(visit, "decided"))
     return see_other(f"/entries/{decided.entry_id}?done=decided")

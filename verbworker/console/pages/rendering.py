@@ -1,18 +1,20 @@
 """Renders templates as pages, with every value escaped and every time formatted the same way."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from verblint.contracts.contract import GateFact
+from verblint.contracts.contract import Choice, GateFact, GateInput
 from verbworker.client.records import asked_of
 from verbworker.console.access.session import LoginSession
 from verbworker.contract.text import escape_hidden
+from verbworker.runbook.decision_form import choices_of, inputs_of
 from verbworker.runbook.facts import show_fact
 
 _MENU = (
@@ -37,6 +39,24 @@ _ASKS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionForm:
+    """What a person fills in to decide, and the buttons of the decisions."""
+
+    inputs: tuple[GateInput, ...]
+    choices: tuple[Choice, ...]
+
+    @classmethod
+    def of(cls, detail: Mapping[str, Any]) -> Self:
+        """Return the form of a gate."""
+        return cls(tuple(inputs_of(detail).values()), tuple(choices_of(detail)))
+
+    def labels(self, names: Sequence[str]) -> str:
+        """Return decisions as their buttons are called."""
+        known = {one.name: one.label or one.name for one in self.choices}
+        return " or ".join(known.get(name, name) for name in names)
+
+
 class Rendering:
     """The pages of one console."""
 
@@ -51,7 +71,7 @@ class Rendering:
             lstrip_blocks=True,
         )
         self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
-        self._environment.filters.update(asks=asks, until=until)
+        self._environment.filters.update(asks=asks, until=until, form=DecisionForm.of, filled=format_input)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
     def page(
@@ -102,6 +122,12 @@ def asks(detail: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (_ASKS.get(name, name.replace("_", " ")), _format_ask(name, value)) for name, value in asked_of(detail).items()
     ]
+
+
+def format_input(one: GateInput, value: object) -> str:
+    """Return what was filled in with a decision, written for people."""
+    formats = {"amount": "money", "date": "date", "yes/no": "yes/no"}
+    return show_fact(GateFact(one.name, one.name, formats.get(one.type, "text"), one.currency), value).items[0].text
 
 
 def _format_ask(name: str, value: object) -> str:

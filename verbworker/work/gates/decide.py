@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from uuid import UUID
 
@@ -294,15 +294,23 @@ class Gates:
         return gate
 
     async def decide(
-        self, where: UUID, decision: str, *, reason: str = "", by: str | Person, tenant_id: str, gate: str | None = None
+        self,
+        where: UUID,
+        decision: str,
+        *,
+        reason: str = "",
+        inputs: Mapping[str, object] | None = None,
+        by: str | Person,
+        tenant_id: str,
+        gate: str | None = None,
     ) -> HumanGate:
         """Decide at a gate, which a token or an entry names. Each gate is decided once.
 
-        Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
-        or claimed by another person, `NotAllowed` and `NotFound`. The returned gate shows whether the engine
-        has the decision.
+        Raises `InvocationInvalid` for a decision or inputs that the gate does not accept, `RequestConflict` if it was
+        decided, closed or claimed by another person, `NotAllowed` and `NotFound`. The returned gate shows whether the
+        engine has the decision.
         """
-        word = DecisionInput(decision, reason, as_person(by))
+        word = DecisionInput(decision, reason, as_person(by), inputs or {})
         require_readable(word)
         found = await self.find(where, tenant_id, gate=gate)
         tells = self._sender is not None and self._sender.engine_id == found.engine_id

@@ -13,6 +13,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import PermanentContract
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
+from verbworker.runbook.decision_form import form_of
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.gates import EarlierGate, GateStore, SilentGate
 from verbworker.stores.database import Database
@@ -144,11 +145,12 @@ def _rules(gate: Gate) -> dict[str, object]:
 
 def _page(gate: Gate) -> dict[str, object]:
     """Return what the task's page shows. Only the declaration is stored here; the values stay in the payload."""
+    form = form_of(gate)
     if not gate.show:
-        return {}
+        return form
     names = ("field", "label", "format", "currency")
     rows = [{name: getattr(fact, name) for name in names if getattr(fact, name) is not None} for fact in gate.show]
-    return {"show": rows}
+    return {"show": rows, **form}
 
 
 def asked_of(job: Job) -> dict[str, object]:
