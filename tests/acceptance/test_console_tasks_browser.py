@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.acceptance.test_console_tasks import DATA, FIELDS, SHOW, open_task
+from tests.acceptance.test_console_tasks import DATA, FIELDS, FORM, SHOW, open_task
+from tests.support.apart import run_apart
 from tests.support.browser import TIMEOUT_MS, opened_browser
-from tests.support.site import Site, parked, site
+from tests.support.site import TENANT, Site, parked, site
+from verbworker.stores.database import Database
+from verbworker.work.gates.decide import Gates
 
 LOOK = "VERBWORKER_LOOK"
 """A folder for a picture of every page and state, for a person to look at."""
@@ -200,7 +204,39 @@ def many(shared: str) -> dict[str, str]:
         "report": f"https://{'a' * 60}.example/{'b' * 300}",
     }
     long = open_task(shared, odd, show=SHOW)
-    return {**PAGES, "task": f"/gates/{full.token_id}", "task-long": f"/gates/{long.token_id}"}
+    form = open_task(shared, DATA, show=SHOW, **FORM)
+    closed = open_task(shared, DATA, show=SHOW, **FORM)
+    given = {"limit": "1250.50", "second-look": "yes", "note": "seen twice"}
+    run_apart(_decide(shared, closed.token_id, given))
+    tasks = {"task": full, "task-long": long, "task-form": form, "task-decided": closed}
+    return {**PAGES, **{name: f"/gates/{gate.token_id}" for name, gate in tasks.items()}}
+
+
+async def _decide(dsn: str, token_id: UUID, given: dict[str, object]) -> None:
+    async with Database(dsn, size=2) as database:
+        await Gates(database).decide(token_id, "approve", inputs=given, by="ann", tenant_id=TENANT, reason=LONG)
+
+
+def test_a_question_is_asked_before_a_decision_that_has_one(browser: Browser, running: Site, shared: str) -> None:
+    gate = open_task(shared, DATA, show=SHOW, **FORM)
+    with person(browser, running, java_script_enabled=False, viewport={"width": 390, "height": 800}) as page:
+        page.goto(f"{running.url}/gates/{gate.token_id}")
+        page.get_by_label("Amount paid in EUR").fill("12.5")
+        page.get_by_label("Reason").fill("seen")
+        page.get_by_role("button", name="Pay the claim").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Pay this claim for good?")
+        asked = page.evaluate(WIDTH), page.locator("dl").inner_text().split()
+        look(page, "confirm-phone-light")
+        page.get_by_role("link", name="Back, without a decision").click()
+        open_again = page.get_by_role("button", name="Refuse").count()
+        page.get_by_label("Amount paid in EUR").fill("12.5")
+        page.get_by_role("button", name="Pay the claim").click()
+        page.get_by_role("button", name="Pay the claim").click()
+        told = page.locator("#standing").inner_text()
+
+    assert asked == (390, ["Limit", "12.5", "Reason", "seen"])
+    assert open_again == 1
+    assert "12.50 EUR" in told
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

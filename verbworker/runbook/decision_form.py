@@ -26,9 +26,9 @@ def form_of(gate: Gate) -> dict[str, object]:
     """Return the form of a gate as it is stored with the gate, without what is as usual."""
     form: dict[str, object] = {}
     if gate.choices:
-        form["choices"] = [_known(choice) for choice in gate.choices]
+        form["choices"] = [_as_row(choice) for choice in gate.choices]
     if gate.inputs:
-        form["inputs"] = [_known(one) for one in gate.inputs.values()]
+        form["inputs"] = [_as_row(one) for one in gate.inputs.values()]
     return form
 
 
@@ -116,7 +116,7 @@ def _describe(declared: GateInput) -> str:
             return "a text"
 
 
-def _known(one: Choice | GateInput) -> dict[str, object]:
+def _as_row(one: Choice | GateInput) -> dict[str, object]:
     values = {name: getattr(one, name) for name in fields(type(one))}
     return {
         name: list(value) if isinstance(value, tuple) else value
