@@ -304,7 +304,7 @@ def test_a_decision_is_made_with_what_the_contract_asks_for(opened: Site, shared
     assert made.headers["location"] == f"{where}?done=decided"
     assert json.loads(run_apart(value(shared, STORED, gate.token_id))) == {"limit": "1250.5", "second-look": True}
     assert re.search(r"Amount paid</dt><dd><bdi>1,250.50 EUR<", after)
-    assert re.search(r"second look</dt><dd><bdi>Yes<", after)
+    assert re.search(r"Second look</dt><dd><bdi>Yes<", after)
 
 
 def test_programs_give_the_same_inputs_without_a_question(opened: Site, shared: str) -> None:

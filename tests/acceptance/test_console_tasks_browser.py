@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.acceptance.test_console_tasks import DATA, FIELDS, FORM, SHOW, open_task
 from tests.support.apart import run_apart
 from tests.support.browser import TIMEOUT_MS, opened_browser
+from tests.support.databases import execute
 from tests.support.site import TENANT, Site, parked, site
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
@@ -183,6 +184,17 @@ def _fill(dsn: str) -> None:
         parked(dsn, element=next(_elements), token={"detail": detail}, sentence=f"{name} Ω3", asked_by=name)
 
 
+MANY = """
+INSERT INTO verbworker.parked_token (
+  tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason, gate,
+  detail
+)
+SELECT
+  tenant_id, entry_id, instance_uid, engine_id, instance_key, 900000 + number, element_id, kind, reason, gate, detail
+FROM verbworker.parked_token, generate_series(1, $2::integer) AS number
+WHERE token_id = $1
+"""
+
 PAGES = {
     "0": "/gates?q=no+such+thing",
     "3": "/gates?q=Ω3&view=all",
@@ -194,8 +206,8 @@ PAGES = {
 def many(shared: str) -> dict[str, str]:
     """Pages with their addresses: lists of three sizes, and tasks with facts, with long ones, claimed and closed."""
     _fill(shared)
-    for number in range(60):
-        parked(shared, element=next(_elements), sentence=f"Many rows {number}", asked_by="ann")
+    first = parked(shared, element=next(_elements), sentence="Many rows", asked_by="ann")
+    run_apart(execute(shared, MANY, first.token_id, 499))
     full = open_task(shared, DATA, show=SHOW, due="2026-01-01T12:00Z", priority="80")
     odd = {
         "claim": {"number": LONG},
@@ -234,7 +246,7 @@ def test_a_question_is_asked_before_a_decision_that_has_one(browser: Browser, ru
         page.get_by_role("button", name="Pay the claim").click()
         told = page.locator("#standing").inner_text()
 
-    assert asked == (390, ["Limit", "12.5", "Reason", "seen"])
+    assert asked == (390, ["Amount", "paid", "12.50", "EUR", "Reason", "seen"])
     assert open_again == 1
     assert "12.50 EUR" in told
 

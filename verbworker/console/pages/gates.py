@@ -1,5 +1,6 @@
 """Tasks in the browser: the lists, the page of one, and the forms to claim, release, pass on or decide it."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from starlette.responses import Response
@@ -118,23 +119,32 @@ async def assign(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
-    """Decide, once, in the name of the logged-in user."""
-    decision, token_id = visit.require("decision", "the decision"), _token(visit)
-    client = visit.client(tools)
+    """Decide, once, in the name of the logged-in user; a decision with a question is made when that is answered."""
+    decision, client = visit.require("decision", "the decision"), visit.client(tools)
     inputs = {name.removeprefix(_INPUT): visit.form_field(name) for name in visit.form if name.startswith(_INPUT)}
     if visit.form_field("confirmed") != "1":
-        gate = await client.gate(token_id)
-        choice = next((one for one in choices_of(gate.detail) if one.name == decision and one.confirm), None)
-        if choice is not None and gate.closed_at is None:
-            # What does not fit is refused before the question, not after it.
-            read_inputs(gate.detail, decision, inputs)
-            kept = {name: value for name, value in visit.form.items() if name not in ("csrf", "confirmed")}
-            back = TaskQuery.of_text(visit.form_field("list")).link(f"/gates/{token_id}")
-            return visit.page(tools, "confirm", here="/gates", gate=gate, choice=choice, kept=kept, back=back)
-    decided = await client.decide(token_id, decision, reason=visit.form_field("reason"), inputs=inputs)
+        question = await _question(tools, visit, await client.gate(_token(visit)), decision, inputs)
+        if question is not None:
+            return question
+    decided = await client.decide(_token(visit), decision, reason=visit.form_field("reason"), inputs=inputs)
     if visit.form_field("from") == "task":
         return see_other(_back(visit, "decided"))
     return see_other(f"/entries/{decided.entry_id}?done=decided")
+
+
+async def _question(
+    tools: PageTools, visit: PageVisit, gate: GateRecord, decision: str, inputs: Mapping[str, str]
+) -> Response | None:
+    """Return the page that asks before a decision; None if it has no question, or will be refused anyway."""
+    choice = next((one for one in choices_of(gate.detail) if one.name == decision and one.confirm), None)
+    if choice is None or gate.closed_at is not None or (await visit.access(tools, [gate]))[gate.token_id].decide:
+        return None
+    # What does not fit is refused before the question, not after it.
+    fitting = read_inputs(gate.detail, decision, inputs)
+    kept = {name: value for name, value in visit.form.items() if name not in ("csrf", "confirmed")}
+    back = TaskQuery.of_text(visit.form_field("list")).link(f"/gates/{gate.token_id}")
+    shown = {"gate": gate, "choice": choice, "inputs": fitting, "kept": kept, "back": back}
+    return visit.page(tools, "confirm", here="/gates", **shown)
 
 
 def _token(visit: PageVisit) -> UUID:

@@ -51,10 +51,17 @@ class DecisionForm:
         """Return the form of a gate."""
         return cls(tuple(inputs_of(detail).values()), tuple(choices_of(detail)))
 
+    def show_inputs(self, values: Mapping[str, object]) -> list[tuple[str, str]]:
+        """Return what was filled in, by label and written for people."""
+        return [(label_of(one), format_input(one, values[one.name])) for one in self.inputs if one.name in values]
+
+    def label(self, name: str) -> str:
+        """Return a decision as its button is called."""
+        return next((one.label for one in self.choices if one.name == name and one.label), name)
+
     def labels(self, names: Sequence[str]) -> str:
         """Return decisions as their buttons are called."""
-        known = {one.name: one.label or one.name for one in self.choices}
-        return " or ".join(known.get(name, name) for name in names)
+        return " or ".join(map(self.label, names))
 
 
 class Rendering:
@@ -71,7 +78,7 @@ class Rendering:
             lstrip_blocks=True,
         )
         self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
-        self._environment.filters.update(asks=asks, until=until, form=DecisionForm.of, filled=format_input)
+        self._environment.filters.update(asks=asks, until=until, form=DecisionForm.of, label=label_of)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
     def page(
@@ -122,6 +129,12 @@ def asks(detail: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (_ASKS.get(name, name.replace("_", " ")), _format_ask(name, value)) for name, value in asked_of(detail).items()
     ]
+
+
+def label_of(one: GateInput) -> str:
+    """Return what an input is called: its label, or its name as words."""
+    words = one.name.replace("_", " ").replace("-", " ")
+    return one.label or words[:1].upper() + words[1:]
 
 
 def format_input(one: GateInput, value: object) -> str:
