@@ -224,7 +224,7 @@ def many(shared: str) -> dict[str, str]:
     return {**PAGES, **{name: f"/gates/{gate.token_id}" for name, gate in tasks.items()}}
 
 
-async def _decide(dsn: str, token_id: UUID, given: dict[str, object]) -> None:
+async def _decide(dsn: str, token_id: UUID, given: dict[str, str]) -> None:
     async with Database(dsn, size=2) as database:
         await Gates(database).decide(token_id, "approve", inputs=given, by="ann", tenant_id=TENANT, reason=LONG)
 

@@ -26,7 +26,7 @@ A complete workflow verb:
     gates:
       review:
         task: Review                     # the id of the user task
-        decisions: [{name: approve, label: Approve, tone: positive, confirm: Approve for good?}, reject]
+        decisions: [{name: approve, label: Approve, tone: positive, confirm: "Approve for good?"}, reject]
         inputs: {limit: {type: amount, currency: EUR, only_for: [approve]}}   # filled in with a decision
         audience: reviewer
         show: [{field: entity_ref, label: Customer}]       # the facts that the task's page shows first
