@@ -125,13 +125,14 @@ def test_gates_show_facts(tmp_path: Path) -> None:
 
 
 def test_gates_offer_decisions_with_a_look_and_fields(tmp_path: Path) -> None:
-    gate = "{decisions: [{name: yes, label: Pay, tone: positive, confirm: 'Sure?'}, no], inputs: {n: {type: date}}}"
-    text = f"{WORKFLOW}gates: {{pay: {gate}}}\n".replace("yes,", "'yes',").replace(" no]", " 'no']")
+    offered = "{name: 'yes', label: Pay, tone: positive, confirm: 'Sure?'}, 'no'"
+    gate = f"{{decisions: [{offered}], inputs: {{n: {{type: date, only_for: ['no']}}}}}}"
+    text = f"{WORKFLOW}gates: {{pay: {gate}}}\n"
     found = read_contracts(written(tmp_path, open=text)).workflows["kyc.open"].gates["pay"]
 
     assert found.decisions == ("yes", "no")
     assert found.choices == (Choice("yes", "Pay", "positive", "Sure?"),)
-    assert found.inputs == {"n": GateInput("n", "date")}
+    assert found.inputs == {"n": GateInput("n", "date", only_for=("no",))}
 
 
 ASK = "verb: kyc.ask\nwrites: [letter, answer.text]\n"
