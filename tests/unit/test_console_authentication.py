@@ -37,6 +37,7 @@ from verbworker.http.live_credentials import LiveCredentials
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.work.gates.decide import Gates
 from verbworker.work.gates.gate_rules import GateRules
 
 NOW = 1_000_000.0
@@ -72,6 +73,7 @@ def make_authentication(*, is_open: bool = False, is_away: bool = False, roles: 
         tenant="default",
         catalogue=lambda: None,
         rules=GateRules(database),
+        gates=Gates(database),
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)
     rows = ConsoleSessions(database, absolute=timedelta(hours=1), idle=timedelta(hours=1))

@@ -65,7 +65,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
         here="/",
         live=str(entry_id),
         entry=found,
-        timeline=[_line(event) for event in events[-_MOST_EVENTS:]],
+        timeline=[line(event) for event in events[-_MOST_EVENTS:]],
         earlier=max(0, len(events) - _MOST_EVENTS),
         done_verbs=done,
         open_gates=open_gates,
@@ -108,7 +108,7 @@ async def _payload(tools: PageTools, entry: EntryRecord, carrier: Carrier) -> di
     }
 
 
-def _line(event: EventRecord) -> tuple[EventRecord, str, str]:
+def line(event: EventRecord) -> tuple[EventRecord, str, str]:
     """Return an event, its sentence, and its reason unless the sentence contains it."""
     words, why = event.sentence, str(event.detail.get("reason") or "")
     return event, words, "" if why in words else why
