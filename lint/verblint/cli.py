@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from verblint.linter import Linter, lint_files
-from verblint.output import OutputError, finish_output, guard_output
 from verblint.paths import NoMatch, expand
 from verblint.report import COULD_NOT_CHECK, FINDINGS, FORMATS, Problem, Report, printable, render, statistics
 from verblint.settings import ENGINES, PROFILES, Project, SettingError, find_project, read_project
 from verblint.startup import TYPE_CHECKING
+from verblint.startup.streams import OutputError, finish_output, guard_output
 from verblint.startup.value import replace, value
 
 if TYPE_CHECKING:

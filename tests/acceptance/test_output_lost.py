@@ -28,7 +28,7 @@ NEED_NO_DATABASE = (
     "verblint rules",
     "verblint rules --format json",
     "verblint explain HB203",
-    "verblint draw processes",
+    "verblint draw processes/document-collect/process.bpmn",
 )
 NEED_A_DATABASE = (
     "verbworker runbook list",

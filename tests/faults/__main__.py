@@ -16,6 +16,7 @@ from tests.faults.guards import GUARDS
 from tests.faults.plan import Plan, make_plan
 from tests.faults.run import Run, Verdict
 from tests.faults.site import Site
+from tests.support.errors import Broken, Unavailable
 
 
 def main() -> int:
@@ -36,7 +37,11 @@ def main() -> int:
     make_site = functools.partial(
         Site, plan.engine, workers=chosen.workers, seed=plan.seed, guard=chosen.without, naive=chosen.naive
     )
-    verdict, folder = run_plan(plan, make_site, folder=chosen.dir)
+    try:
+        verdict, folder = run_plan(plan, make_site, folder=chosen.dir)
+    except (Unavailable, Broken) as reason:
+        print(reason, file=sys.stderr)
+        return 2
     for one in verdict.findings:
         print(f"{one.kind}: {one.entry}: {one.text}")
     for death in verdict.deaths:
@@ -70,8 +75,10 @@ async def _run(
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     kept: Path | None = None
+    has_started = False
     try:
         await site.start()
+        has_started = True
         run = Run(plan, site)
         verdict = await run.execute()
         if verdict.is_green:
@@ -83,6 +90,8 @@ async def _run(
         await run.world.close()
         return verdict, kept
     except BaseException as error:
+        if isinstance(error, (Unavailable, Broken)) and not (has_started or folder):
+            raise  # a broker that cannot start says nothing of the product
         kept = kept or _evidence_folder(folder)  # a run that breaks off leaves its logs too
         error.add_note(f"evidence: {kept}")
         raise

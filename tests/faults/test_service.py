@@ -14,6 +14,7 @@ from tests.faults.__main__ import run_plan
 from tests.faults.plan import short_plan
 from tests.faults.service import NeverReady, Service
 from tests.faults.site import Site
+from tests.support.errors import Broken
 from tests.support.eventually import eventually
 
 DEAF = "import time; print('up', flush=True); time.sleep(60)"
@@ -117,3 +118,22 @@ def test_a_run_that_breaks_off_leaves_its_logs(tmp_path: Path) -> None:
 
     assert site.kept == tmp_path
     assert raised.value.__notes__ == [f"evidence: {tmp_path}"]
+
+
+def test_a_broker_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BrokenSite:
+        kept: Path | None = tmp_path
+
+        async def start(self) -> None:
+            raise Broken("the broker was not ready")
+
+        def stop(self, *, keep: Path | None) -> None:
+            self.kept = keep
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    site = BrokenSite()
+
+    with pytest.raises(Broken):
+        run_plan(short_plan("zeebe"), lambda: cast(Site, site))
+
+    assert (site.kept, list(tmp_path.iterdir())) == (None, [])

@@ -351,7 +351,7 @@ def test_a_reader_who_leaves_is_no_crash(folder: Path) -> None:
     process.stdout.close()
     _, errors = process.communicate(timeout=60)
 
-    assert process.returncode == 2
+    assert process.returncode == 141
     assert errors == b""
 
 

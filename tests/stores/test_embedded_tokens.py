@@ -272,6 +272,7 @@ async def test_a_step_writes_tokens_timers_and_jobs_in_one_transaction_and_runs_
 
     async with plain(dsn) as connection:
         assert len(await connection.fetch(written, instance)) == 1
+        assert await connection.fetchval("SELECT count(*) FROM verbworker_engine.timer") == 1
         jobs = await connection.fetch("SELECT type, worker FROM verbworker_engine.job ORDER BY type")
     # What follows is claimable and nobody has it: a step inserts jobs, workers run them.
     assert [tuple(row) for row in jobs] == [("b", None), ("c", None), ("d", None)]

@@ -57,7 +57,7 @@ async def test_a_completed_step_is_found_in_the_archive(guarded: Guarded) -> Non
 
 
 async def test_a_completed_step_is_found_whose_keys_all_belong_to_another_instance_now(guarded: Guarded) -> None:
-    # A broker that lost its last records gives out the keys of an instance, of its element and of its job in that order.
+    # A broker that lost its last records gives out the keys of instance, element and job again, in that order.
     await guarded.deploy(PLAIN)
     await guarded.done(1)
     await guarded.place.database.fetch(query("frames", "archive_months"), timedelta(0))

@@ -230,7 +230,7 @@ def test_a_probe_sees_the_case_of_its_verb() -> None:
     def probe(other: Other) -> None: ...
 
     message = refusal(lambda: make_registry("kyc.check", on_unknown="probe", probe=probe))
-    assert message == "the probe of kyc.check takes Other, but the verb takes Case"
+    assert message.endswith(": the probe of kyc.check takes Other, but the verb takes Case")
 
 
 @pytest.mark.parametrize("options", [{"concurrency": 0}, {"max_runs": 0}])

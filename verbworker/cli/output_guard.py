@@ -1,4 +1,4 @@
-"""As `verblint.output`, for commands that must not wait until the linter is loaded."""
+"""As `verblint.startup.streams`, for commands that must not wait until the linter is loaded."""
 
 import os
 import sys

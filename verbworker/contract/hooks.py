@@ -1,17 +1,21 @@
-"""How an author's function is called: by the types of its parameters. Also for the hooks around verbs."""
+"""How an author's function is called: by the types of its parameters. Also for the hooks around verbs, and refusals."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from verbworker.contract.verb import Act, Call, Result
+from verbworker.contract.verb import Act, Call, Result, Verb
 from verbworker.errors import ContractInvalid
+from verbworker.job.error_place import locate_function
 
 Hook = Callable[..., Any]
 """A function of a case (before) or a `Result` (after), and a `Call` if it wants one. It returns nothing."""
 
+Choice = TypeVar("Choice", bound=StrEnum)
 _TAKEN = "one pydantic model and a Call"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -80,3 +84,52 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[tuple[str, obje
 
 def _name_of(hook: Hook) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
+
+
+@contextmanager
+def locate_refusals(function: Callable[..., object]) -> Iterator[None]:
+    """Put the file and line of an author's function before the refusals of a block."""
+    try:
+        yield
+    except ContractInvalid as error:
+        raise ContractInvalid(f"{locate_function(function)}: {error}") from error.__cause__
+
+
+def choose(kind: type[Choice], name: str, option: str, written: str) -> Choice:
+    """Return the choice that an option names; raise `ContractInvalid` with all of them for another."""
+    try:
+        return kind(written)
+    except ValueError:
+        raise ContractInvalid(f"{name}: {option}={written!r} is not one of {', '.join(kind)}") from None
+
+
+def list_known(names: Collection[str]) -> str:
+    """Return a list of the names there are, for a refusal."""
+    return f"known are {', '.join(sorted(names))}" if names else "no policies are loaded"
+
+
+def names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return the words of an option; raise `ContractInvalid` for a plain string."""
+    if isinstance(given, str):
+        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a plain string is read as single letters")
+    return None if given is None else tuple(given)
+
+
+def describe_difference(workflow: str, verb: Verb, written: Sequence[str] | None) -> str:
+    """Describe how the codes in a contract differ from those of the verb, and what to change."""
+    if written is None:
+        codes = ", ".join(sorted(verb.errors or ()))
+        return (
+            f"{verb.name} declares that it {_ends_with(verb.errors or ())}, but the contract of {workflow} declares no"
+            f" codes for it; add errors: {{{verb.name}: [{codes}]}} to the contract, or leave errors= of the verb out"
+        )
+    declared = f"the contract of {workflow} declares that {verb.name} {_ends_with(written)}, but the verb declares"
+    if verb.errors is None:
+        given = tuple(sorted(written))
+        return f"{declared} no codes; add errors={given} to the verb, or take {verb.name} out of the contract's errors"
+    return f"{declared} that it {_ends_with(verb.errors)}; write the same codes in both"
+
+
+def _ends_with(codes: Iterable[str]) -> str:
+    named = ", ".join(sorted(codes))
+    return f"may end with {named}" if named else "ends with no error code"

@@ -1,7 +1,7 @@
 """The registry: which verbs exist, which processes may call them, and how they are treated."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -12,8 +12,17 @@ from pydantic import BaseModel
 from verblint.contracts.contract import Sentences
 from verblint.contracts.syntax import ERROR_CODE, VERB_NAME
 from verblint.names import OWN_JOBS
-from verbworker.contract.hooks import Hook, after_hook, before_hook, read_act
-from verbworker.contract.placed import choose, known, names, placed
+from verbworker.contract.hooks import (
+    Hook,
+    after_hook,
+    before_hook,
+    choose,
+    describe_difference,
+    list_known,
+    locate_refusals,
+    names,
+    read_act,
+)
 from verbworker.contract.policy import DEFAULT_POLICY, Policy, load_policies
 from verbworker.contract.task import PlainTask, check_task, plain_task
 from verbworker.contract.verb import Act, Mode, OnUnknown, Verb
@@ -83,7 +92,7 @@ class Registry:
         """
 
         def register(function: Function) -> Function:
-            with placed(function):
+            with locate_refusals(function):
                 act, model = read_act(name, function)
                 verb = Verb(
                     name=name,
@@ -129,7 +138,7 @@ class Registry:
         """
 
         def register(function: Function) -> Function:
-            with placed(function):
+            with locate_refusals(function):
                 named = None if variables is None else names(type, "variables", variables)
                 task = plain_task(
                     *(type, function),
@@ -168,7 +177,7 @@ class Registry:
 
     def add_task(self, task: PlainTask) -> None:
         """Add a plain task that is already registered, for example in another registry."""
-        with placed(task.run):
+        with locate_refusals(task.run):
             check_task(task)
             if task.name in self._tasks or task.name in self:
                 raise ContractInvalid(f"the job type {task.name} is registered twice")
@@ -181,7 +190,7 @@ class Registry:
         """
 
         def register(change: Change) -> Change:
-            with placed(change):
+            with locate_refusals(change):
                 self._upgrades.add(Upgrade.of(schema, to, change))
             return change
 
@@ -206,7 +215,7 @@ class Registry:
 
     def add(self, verb: Verb) -> None:
         """Add a direct verb that is already registered, for example in another registry."""
-        with placed(verb.act.function):
+        with locate_refusals(verb.act.function):
             _check(verb)
             if verb.name in self or verb.name in self._tasks:
                 raise ContractInvalid(f"the verb {verb.name} is registered twice")
@@ -253,10 +262,10 @@ class Registry:
                 self._require_policy(workflow.name, policy)
             self._require_errors(workflow)
         for verb in self:
-            with placed(verb.act.function):
+            with locate_refusals(verb.act.function):
                 self._require_policy(verb.name, verb.policy)
         for task in self._tasks.values():
-            with placed(task.run):
+            with locate_refusals(task.run):
                 self._require_policy(task.name, task.policy)
         self._upgrades.check(workflow.schema for workflow in self._workflows.values())
         return self
@@ -268,12 +277,13 @@ class Registry:
             if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
                 continue
             place = locate_function(verb.act.function)
-            raise ContractInvalid(f"{place}: {_describe_difference(workflow.name, verb, written)}")
+            raise ContractInvalid(f"{place}: {describe_difference(workflow.name, verb, written)}")
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
         if policy is not None and policy not in self._policies:
             raise ContractInvalid(
-                f"the verb {verb} names the policy {policy}, which no loaded policies file has; {known(self._policies)}"
+                f"the verb {verb} names the policy {policy}, which no loaded policies file has;"
+                f" {list_known(self._policies)}"
             )
 
     def __iter__(self) -> Iterator[Verb]:
@@ -353,26 +363,6 @@ def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> A
     if probed is not model:
         raise ContractInvalid(f"the probe of {name} takes {probed.__name__}, but the verb takes {model.__name__}")
     return act
-
-
-def _describe_difference(workflow: str, verb: Verb, written: Sequence[str] | None) -> str:
-    """Describe how the codes in a contract differ from those of the verb, and what to change."""
-    if written is None:
-        codes = ", ".join(sorted(verb.errors or ()))
-        return (
-            f"{verb.name} declares that it {_ends_with(verb.errors or ())}, but the contract of {workflow} declares no"
-            f" codes for it; add errors: {{{verb.name}: [{codes}]}} to the contract, or leave errors= of the verb out"
-        )
-    declared = f"the contract of {workflow} declares that {verb.name} {_ends_with(written)}, but the verb declares"
-    if verb.errors is None:
-        given = tuple(sorted(written))
-        return f"{declared} no codes; add errors={given} to the verb, or take {verb.name} out of the contract's errors"
-    return f"{declared} that it {_ends_with(verb.errors)}; write the same codes in both"
-
-
-def _ends_with(codes: Iterable[str]) -> str:
-    named = ", ".join(sorted(codes))
-    return f"may end with {named}" if named else "ends with no error code"
 
 
 def _check(verb: Verb) -> None:
