@@ -280,9 +280,7 @@ async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> Gate
     The same decision with the same reason and inputs, sent again by the same sender, gets the answer of the first.
     """
     try:
-        return await client.decide(
-            where, wanted.decision, reason=wanted.reason, gate=wanted.gate, inputs=wanted.inputs
-        )
+        return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate, inputs=wanted.inputs)
     except RequestConflict:
         found = await client.gate(where, gate=wanted.gate)
         if found.verdict is None or not _repeats(wanted, client.by, found.detail, found.verdict):

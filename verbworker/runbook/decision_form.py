@@ -1,4 +1,4 @@
-"""The form of a decision: how each is offered, what is filled in with it, and whether what was filled in fits.
+"""The form of a decision: who makes it, how each is offered, what is filled in, and whether that fits.
 
 Every way to decide checks here: the console, commands, the API, the client and the engine's task list.
 """
@@ -30,6 +30,12 @@ def form_of(gate: Gate) -> dict[str, object]:
     if gate.inputs:
         form["inputs"] = [_as_row(one) for one in gate.inputs.values()]
     return form
+
+
+def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the roles that may decide at a gate, by its detail; empty means any."""
+    roles = detail.get("audience") or ()
+    return (roles,) if isinstance(roles, str) else tuple(roles)
 
 
 def choices_of(detail: Mapping[str, Any]) -> list[Choice]:

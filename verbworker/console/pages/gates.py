@@ -61,7 +61,7 @@ async def task(tools: PageTools, visit: PageVisit) -> Response:
         access=access,
         people=[] if access.assign else await People(tools.database).names(visit.session.tenant),
         asked=asked,
-        following=None if gate.closed_at is None else await _following(tools, visit, asked, gate.token_id),
+        following=None if gate.closed_at is None else await _task_behind(tools, visit, asked, gate.token_id),
         facts=facts,
         trouble=trouble,
         messages=await tools.overview.messages(gate.entry_id),
@@ -88,7 +88,7 @@ async def _facts(tools: PageTools, gate: GateRecord) -> tuple[list[ShownFact], s
     return show_facts(facts, envelope.get("data", {}), allowed), ""
 
 
-async def _following(tools: PageTools, visit: PageVisit, asked: TaskQuery, token_id: UUID) -> ListedTask | None:
+async def _task_behind(tools: PageTools, visit: PageVisit, asked: TaskQuery, token_id: UUID) -> ListedTask | None:
     """Return the first task of the user's list that is another one, to go on with."""
     person = visit.session.person
     who = visit.session.tenant, person, tools.rules.roles_of(person)

@@ -387,12 +387,6 @@ class GateStore:
         )
 
 
-def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the roles that may decide at a gate, by its detail; empty means any."""
-    roles = detail.get("audience") or ()
-    return (roles,) if isinstance(roles, str) else tuple(roles)
-
-
 def _verdict(row: Row) -> GateVerdict | None:
     if row["decided_at"] is None:
         return None

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from verbworker.contract.person import SUPERVISOR, Person
 from verbworker.errors import NotAllowed
-from verbworker.stores.cases.gates import GateStore, HumanGate, Involved, audience_of
+from verbworker.runbook.decision_form import audience_of
+from verbworker.stores.cases.gates import GateStore, HumanGate, Involved
 from verbworker.stores.database import Connection, Database
 
 
