@@ -34,7 +34,7 @@ from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs, Serv
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
-from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.starts.duplicate_instances import CONTENDED_FOR, InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.stalls import StallDetector
 from verbworker.work.upkeep.sweep import Sweep
@@ -76,7 +76,7 @@ class Boot:
         leases = Leases(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
         verb_run = VerbRun(cast(Any, None))  # no verb here needs a thread
         dispatches = Dispatches(control, engine_id=engine_id, owner=owner)
-        identity = InstanceIdentity(Instances(control), engine, dispatches)
+        identity = InstanceIdentity(Instances(control), engine, dispatches, patience=CONTENDED_FOR)
         self._executor = Executor(REGISTRY, engine, frames, pools, leases, verb_run, identity=identity)
         inbox = Inbox(control, engine_id=engine_id, owner=owner)
         listener_jobs = ListenerJobs(control, engine, identity)

@@ -34,7 +34,7 @@ from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
-from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.starts.duplicate_instances import CONTENDED_FOR, InstanceIdentity
 from verbworker.work.upkeep.quota_watch import QuotaWatch
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.retention import Retention
@@ -73,7 +73,7 @@ def build_services(
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
     delivery = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant, tracer=tracer)
-    identity = InstanceIdentity(Instances(control), engine, dispatches)
+    identity = InstanceIdentity(Instances(control), engine, dispatches, patience=CONTENDED_FOR)
     listener_jobs = ListenerJobs(control, engine, identity)
     cancelling = Cancellation(control, dispatches, engine, tracer=tracer)
     bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, listener_jobs)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from logging import Logger, LoggerAdapter
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -83,7 +84,7 @@ class Call:
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)  # the static headers of the task in the model
-    clock: Callable[[], datetime] = field(kw_only=True, repr=False, compare=False)
+    clock: Callable[[], datetime] = field(default=partial(datetime.now, UTC), kw_only=True, repr=False, compare=False)
 
     @property
     def db(self) -> Db:

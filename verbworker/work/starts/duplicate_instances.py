@@ -4,8 +4,10 @@ Exactly one engine instance belongs to an entry: the one it is pinned to. Pinnin
 that loses it is a duplicate. A duplicate never runs a verb; it is cancelled in the engine.
 """
 
+import asyncio
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 from verbworker import metrics
@@ -21,6 +23,11 @@ _log = logging.getLogger(__name__)
 
 # Each round means that another worker pinned or re-pinned the same instance meanwhile.
 _ROUNDS = 5
+
+CONTENDED_FOR = timedelta(seconds=60)
+"""How long a living key proves nothing. A broker that lost its last records gives keys out again, each to the entry
+behind the one that had it; every entry gets its own key as soon as a job of the one before it comes."""
+_MOST_CONTENDED = 10_000  # more entries than a broker can lose at once; a megabyte
 
 
 async def has_job(engine: Engine, job: Job) -> bool:
@@ -44,15 +51,23 @@ async def has_job(engine: Engine, job: Job) -> bool:
 class InstanceIdentity:
     """Admits jobs of an entry's own instance and refuses all others.
 
-    Without an engine it pins and refuses, and neither cancels nor adopts.
+    Without an engine it pins and refuses, and neither cancels nor adopts. A job whose entry has another key, which is
+    alive, is put off for `patience` before its identity counts as forged.
     """
 
     def __init__(
-        self, instances: Instances, engine: Engine | None = None, dispatches: Dispatches | None = None
+        self,
+        instances: Instances,
+        engine: Engine | None = None,
+        dispatches: Dispatches | None = None,
+        *,
+        patience: timedelta = timedelta(0),
     ) -> None:
         self._instances = instances
         self._engine = engine
         self._dispatches = dispatches
+        self._patience = patience.total_seconds()
+        self._contended: dict[int, float] = {}  # since when, by job
 
     async def admit(self, job: Job, reserved: JobVariables, known: InstanceFacts | None) -> InstanceFacts | None:
         """Return the job's instance in its current state, pinned to the engine instance of the job.
@@ -116,6 +131,7 @@ class InstanceIdentity:
         if await self._is_alive(pinned):
             if await self._is_doubtful(uid):
                 await self._refuse(job, known)
+            self._be_patient(job)
             # Its start was sent once, so this identity was copied: a person must look.
             return False
         # A late delivery of an instance that was cancelled as a duplicate must not make it the entry's own.
@@ -130,6 +146,15 @@ class InstanceIdentity:
                 extra={"instance_key": job.process_instance_key, "was": pinned, "entry_id": str(known.entry_id)},
             )
         return True
+
+    def _be_patient(self, job: Job) -> None:
+        """Raise `TransientInfrastructure` as long as the living key of an entry may have become another's."""
+        now = asyncio.get_running_loop().time()
+        if now - self._contended.setdefault(job.key, now) < self._patience:
+            if len(self._contended) > _MOST_CONTENDED:
+                del self._contended[next(iter(self._contended))]
+            raise TransientInfrastructure("the key of the entry's instance may be another's now", code="KeyContended")
+        del self._contended[job.key]
 
     async def _refuse(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the engine instance of a job and raise `DuplicateInstance`."""
