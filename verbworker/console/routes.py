@@ -18,6 +18,7 @@ from verbworker.console.api import Api
 from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
+from verbworker.console.pages import processes as process_pages
 from verbworker.console.pages import runbook as runbook_pages
 from verbworker.errors import StoreError
 from verbworker.http.answers import probe_routes
@@ -29,6 +30,9 @@ _READING: Final[tuple[tuple[str, Page], ...]] = (
     ("/entries/{entry_id:uuid}", runbook_pages.entry),
     ("/gates", gate_pages.inbox),
     ("/dead-letters", trouble_pages.letters),
+    ("/processes", process_pages.listing),
+    ("/processes/one", process_pages.process),
+    ("/bpmn.css", process_pages.stylesheet),
     ("/incidents", trouble_pages.incidents),
     ("/incidents/one", trouble_pages.incident),
     ("/verbs", plain_pages.verbs),

@@ -1,0 +1,144 @@
+// Pictures of models can be made larger and smaller, and moved by dragging; scrolling works without this file.
+"use strict";
+
+(() => {
+  const LEAST = 0.1;
+  const MOST = 4;
+  const STEP = 1.25;
+  const READABLE = 0.9;
+
+  function clamp(scale) {
+    return Math.min(MOST, Math.max(LEAST, scale));
+  }
+
+  function start(picture) {
+    const view = picture.querySelector(".picture-view");
+    const content = view.querySelector("#picture");
+    const words = picture.querySelector("[data-picture-words]");
+    const tools = picture.querySelector("[data-picture-tools]");
+    const fingers = new Map();
+    let scale = 1;
+    let spread = 0;
+    let isMoved = false;
+
+    const drawing = () => content.querySelector("svg");
+    const box = () => drawing().viewBox.baseVal;
+
+    function apply() {
+      const svg = drawing();
+      if (svg) {
+        svg.setAttribute("width", Math.round(box().width * scale));
+        svg.setAttribute("height", Math.round(box().height * scale));
+      }
+    }
+
+    // Changes the size and keeps what is at a point of the view where it is.
+    function zoom(wanted, x = view.clientWidth / 2, y = view.clientHeight / 2) {
+      const before = scale;
+      scale = clamp(wanted);
+      const left = ((view.scrollLeft + x) * scale) / before - x;
+      const top = ((view.scrollTop + y) * scale) / before - y;
+      apply();
+      view.scrollTo(left, top);
+    }
+
+    function fit() {
+      return clamp(Math.min(view.clientWidth / box().width, view.clientHeight / box().height, 1));
+    }
+
+    const acts = {
+      in: () => zoom(scale * STEP),
+      out: () => zoom(scale / STEP),
+      fit: () => zoom(Math.min(1, view.clientWidth / box().width)),
+      one: () => zoom(1),
+    };
+
+    // Where the case is now comes into view; without such a place, the beginning.
+    function show() {
+      const here = content.querySelector(".is-incident, .is-waiting, .is-active");
+      if (here) {
+        const place = here.getBoundingClientRect();
+        const frame = view.getBoundingClientRect();
+        view.scrollLeft += place.left + place.width / 2 - frame.left - frame.width / 2;
+        view.scrollTop += place.top + place.height / 2 - frame.top - frame.height / 2;
+      }
+    }
+
+    function tell(event) {
+      const element = event.target.closest?.("[data-element-id]");
+      const title = element?.querySelector(":scope > title");
+      words.textContent = title ? title.textContent : "";
+    }
+
+    function pair() {
+      const [one, other] = [...fingers.values()];
+      return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2, apart: Math.hypot(one.x - other.x, one.y - other.y) };
+    }
+
+    tools.hidden = false;
+    view.dataset.canMove = "";
+    tools.addEventListener("click", (event) => acts[event.target.closest("button")?.dataset.zoom]?.());
+    view.addEventListener("keydown", (event) => {
+      const name = { "+": "in", "=": "in", "-": "out", 0: "one", f: "fit" }[event.key];
+      if (name && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        acts[name]();
+      }
+    });
+    view.addEventListener(
+      "wheel",
+      (event) => {
+        if (event.ctrlKey || event.metaKey) {
+          event.preventDefault();
+          const frame = view.getBoundingClientRect();
+          zoom(scale * Math.exp(-event.deltaY / 300), event.clientX - frame.left, event.clientY - frame.top);
+        }
+      },
+      { passive: false },
+    );
+    view.addEventListener("pointerdown", (event) => {
+      fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+      spread = fingers.size === 2 ? pair().apart : 0;
+    });
+    view.addEventListener("pointermove", (event) => {
+      const before = fingers.get(event.pointerId);
+      if (!before) {
+        return;
+      }
+      fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+      if (fingers.size === 2) {
+        const now = pair();
+        const frame = view.getBoundingClientRect();
+        zoom((scale * now.apart) / (spread || now.apart), now.x - frame.left, now.y - frame.top);
+        spread = now.apart;
+      } else if (event.pointerType === "mouse") {
+        // Touch moves the view by itself.
+        isMoved = true;
+        view.classList.add("is-moving");
+        view.scrollLeft -= event.clientX - before.x;
+        view.scrollTop -= event.clientY - before.y;
+      }
+    });
+    function release(event) {
+      fingers.delete(event.pointerId);
+      spread = 0;
+      if (!fingers.size && isMoved) {
+        isMoved = false;
+        view.classList.remove("is-moving");
+      }
+    }
+    window.addEventListener("pointerup", release);
+    window.addEventListener("pointercancel", release);
+    content.addEventListener("pointerover", tell);
+    content.addEventListener("focusin", tell);
+    // A live update brings the picture at its original size.
+    new MutationObserver(apply).observe(content, { childList: true });
+
+    // Small pictures are shown whole; of large ones a part that can be read.
+    scale = Math.max(fit(), READABLE);
+    apply();
+    show();
+  }
+
+  document.querySelectorAll("[data-picture]").forEach(start);
+})();
