@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.frames import ENGINE
+from tests.support.living import opened_living
 from tests.support.pictured import Step, Waiting, stored
 from tests.support.postgres import Template
 from tests.support.site import KEYS, Site, site
@@ -317,3 +318,35 @@ def test_a_model_cannot_bring_markup_into_a_page(browser: Browser, dsn: str, tmp
             assert page.evaluate("window.pwned") is None
             snap(page, f"odd{'-process' if 'one' in path else ''}")
         page.context.close()
+
+
+def test_a_living_case_is_followed_on_its_picture(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with opened_living(tmp_path_factory.mktemp("dev")) as living:
+        entry_id = living.start("Nordwind AG")
+        page = browser.new_context(viewport={"width": 1100, "height": 760}).new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{living.home}/entries/{entry_id}")
+        element = "#picture [data-element-id={}]"
+        expect(page.locator(element.format("await_documents"))).to_have_class(re.compile("is-waiting"))
+        page.locator("#picture-list summary").click()
+        living.send_papers(entry_id)
+        expect(page.locator(element.format("review"))).to_have_class(re.compile("is-waiting"))
+        expect(page.locator(element.format("to_reviewing"))).to_have_class(re.compile("is-taken"))
+        done = {id for id in ("create", "request", "receive", "screen", "assign") if _is_done(page, id)}
+        still_open = page.locator("#picture-lines").is_visible()
+        snap(page, "living")
+        page.get_by_role("button", name="approve").click()
+        expect(page.locator("#standing .badge")).to_have_text("completed")
+        page.locator("section[aria-labelledby=h-picture] a").click()
+        expect(page.locator(element.format("review"))).to_be_visible()
+        told = page.locator("#scope").inner_text()
+        snap(page, "living-process")
+        page.context.close()
+
+    assert done == {"create", "request", "receive", "screen", "assign"}
+    assert still_open
+    assert "newest 1 case of this version" in told
+
+
+def _is_done(page: Page, id: str) -> bool:
+    return "is-done" in (page.locator(f"#picture [data-element-id={id}]").get_attribute("class") or "")

@@ -130,3 +130,13 @@ async def test_the_newest_cases_of_a_process_are_found_by_their_index(dsn: str, 
     plan = "\n".join(row[0] for row in rows)
     assert "runbook_entry_by_process" in plan
     assert "Seq Scan on job_frame" not in plan
+
+
+async def test_tokens_are_read_of_one_instance_alone(dsn: str) -> None:
+    async with plain(dsn) as connection:
+        await connection.execute("SET enable_seqscan = off")
+        await connection.execute(f"PREPARE planned AS {query('element_facts', 'tokens')}")
+        rows = await connection.fetch("EXPLAIN EXECUTE planned ('e', 7)")
+
+    plan = "\n".join(row[0] for row in rows)
+    assert plan.count("Index Cond: (instance_key = '7'::bigint)") == 2
