@@ -277,6 +277,26 @@ def test_the_size_is_changed_by_keyboard_and_mouse_and_survives_an_update(browse
     assert (moved, kept) == (380, pytest.approx(original * 1.25, abs=2))
 
 
+def test_two_fingers_make_it_larger(browser: Browser, pictured: Pictured) -> None:
+    page = log_in(browser, pictured.site, viewport={"width": 360, "height": 740}, has_touch=True)
+    page.goto(f"{pictured.site.url}/entries/{pictured.cases[0]}")
+    size = "Number(document.querySelector('#picture svg').getAttribute('width'))"
+    first = page.evaluate(size)
+    page.locator(".picture-view").scroll_into_view_if_needed()
+    box = page.locator(".picture-view").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    session = page.context.new_cdp_session(page)
+    for kind, apart in (("touchStart", 20), ("touchMove", 30), ("touchMove", 60), ("touchEnd", 0)):
+        fingers = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}] if apart else []
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+    larger, page_scale = page.evaluate(size), page.evaluate("visualViewport.scale")
+    page.context.close()
+
+    assert larger == pytest.approx(first * 2, rel=0.05)
+    assert page_scale == 1
+
+
 def test_hover_and_focus_tell_what_is_known_of_an_element(browser: Browser, pictured: Pictured) -> None:
     page = log_in(browser, pictured.site)
     page.goto(f"{pictured.site.url}/entries/{pictured.cases[0]}")

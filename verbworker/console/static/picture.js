@@ -16,10 +16,9 @@
     const content = view.querySelector("#picture");
     const words = picture.querySelector("[data-picture-words]");
     const tools = picture.querySelector("[data-picture-tools]");
-    const fingers = new Map();
     let scale = 1;
     let spread = 0;
-    let isMoved = false;
+    let grip = null;
 
     const drawing = () => content.querySelector("svg");
     const box = () => drawing().viewBox.baseVal;
@@ -70,9 +69,14 @@
       words.textContent = title ? title.textContent : "";
     }
 
-    function pair() {
-      const [one, other] = [...fingers.values()];
-      return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2, apart: Math.hypot(one.x - other.x, one.y - other.y) };
+    function pair(touches) {
+      const [one, other] = touches;
+      const frame = view.getBoundingClientRect();
+      return {
+        x: (one.clientX + other.clientX) / 2 - frame.left,
+        y: (one.clientY + other.clientY) / 2 - frame.top,
+        apart: Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY),
+      };
     }
 
     tools.hidden = false;
@@ -96,39 +100,43 @@
       },
       { passive: false },
     );
-    view.addEventListener("pointerdown", (event) => {
-      fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-      spread = fingers.size === 2 ? pair().apart : 0;
-    });
-    view.addEventListener("pointermove", (event) => {
-      const before = fingers.get(event.pointerId);
-      if (!before) {
-        return;
-      }
-      fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-      if (fingers.size === 2) {
-        const now = pair();
-        const frame = view.getBoundingClientRect();
-        zoom((scale * now.apart) / (spread || now.apart), now.x - frame.left, now.y - frame.top);
-        spread = now.apart;
-      } else if (event.pointerType === "mouse") {
-        // Touch moves the view by itself.
-        isMoved = true;
-        view.classList.add("is-moving");
-        view.scrollLeft -= event.clientX - before.x;
-        view.scrollTop -= event.clientY - before.y;
-      }
-    });
-    function release(event) {
-      fingers.delete(event.pointerId);
-      spread = 0;
-      if (!fingers.size && isMoved) {
-        isMoved = false;
-        view.classList.remove("is-moving");
-      }
+    // One finger scrolls as everywhere; two would make the whole page larger.
+    view.addEventListener(
+      "touchmove",
+      (event) => {
+        if (event.touches.length === 2) {
+          event.preventDefault();
+          const now = pair(event.touches);
+          if (spread) {
+            zoom((scale * now.apart) / spread, now.x, now.y);
+          }
+          spread = now.apart;
+        }
+      },
+      { passive: false },
+    );
+    for (const name of ["touchstart", "touchend", "touchcancel"]) {
+      view.addEventListener(name, () => (spread = 0), { passive: true });
     }
-    window.addEventListener("pointerup", release);
-    window.addEventListener("pointercancel", release);
+    view.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "mouse" && event.button === 0) {
+        grip = { x: event.clientX, y: event.clientY };
+      }
+    });
+    window.addEventListener("pointermove", (event) => {
+      if (grip && event.pointerType === "mouse") {
+        view.classList.add("is-moving");
+        view.scrollLeft -= event.clientX - grip.x;
+        view.scrollTop -= event.clientY - grip.y;
+        grip = { x: event.clientX, y: event.clientY };
+      }
+    });
+    for (const name of ["pointerup", "pointercancel", "blur"]) {
+      window.addEventListener(name, () => {
+        grip = null;
+        view.classList.remove("is-moving");
+      });
+    }
     content.addEventListener("pointerover", tell);
     content.addEventListener("focusin", tell);
     // A live update brings the picture at its original size.
