@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.browser import TIMEOUT_MS, opened_browser
 from tests.support.frames import ENGINE
 from tests.support.living import opened_living
-from tests.support.pictured import Step, Waiting, stored
+from tests.support.pictured import Flags, Step, Waiting, stored
 from tests.support.postgres import Template
 from tests.support.site import KEYS, Site, site
 from verbworker.runbook.event import Wait
@@ -30,15 +30,16 @@ LONG_AGO = tuple(Step(one.element, one.began + 3 * DAY, (one.ended or 0) + 3 * D
 CAME = (*BEFORE, Waiting("await_documents", Wait.EXTERNAL_SIGNAL, 8970, 5400), Step("receive", 5390, 5389))
 SCREENED = (*CAME, Step("screen", 8980, 8500, runs=2), Step("assign", 5300, 5299))
 REVIEWED = (*SCREENED, Waiting("review", Wait.HUMAN_GATE, 5200, 700, "decided", "Awaiting reviewer", "review"))
-CASES: tuple[tuple[tuple[Step | Waiting, ...], bool], ...] = (
-    ((*LONG_AGO, Waiting("await_documents", Wait.EXTERNAL_SIGNAL, 3 * DAY)), False),
+APPROVED = {"orch_review_outcome": "approved"}
+CASES: tuple[tuple[tuple[Step | Waiting, ...], Flags], ...] = (
+    ((*LONG_AGO, Waiting("await_documents", Wait.EXTERNAL_SIGNAL, 3 * DAY)), None),
     (
         (*CAME, Step("screen", 4000), Waiting("screen", Wait.INCIDENT, 3600, reason="Waiting for an operator: screen")),
-        False,
+        None,
     ),
-    ((*SCREENED, Waiting("review", Wait.HUMAN_GATE, 5200, reason="Awaiting reviewer", gate="review")), False),
-    ((*REVIEWED, Step("record", 690, 689.7)), True),
-    ((Step("create", 100, 99), Step("screen", 90, 80, outcome="bpmn_error"), Step("undo", 70)), False),
+    ((*SCREENED, Waiting("review", Wait.HUMAN_GATE, 5200, reason="Awaiting reviewer", gate="review")), None),
+    ((*REVIEWED, Step("record", 690, 689.7)), APPROVED),
+    ((Step("create", 100, 99), Step("screen", 90, 80, outcome="bpmn_error"), Step("undo", 70)), None),
 )
 ODD = "</title></svg><script>window.pwned=1</script>\"'&lt; \u202e 漢字漢字漢字漢字 שלום עולם " + "x" * 200
 
@@ -119,8 +120,8 @@ def test_a_case_that_is_over_came_to_an_end(pictured: Pictured) -> None:
 
     assert states(text, "waiting") | states(text, "incident") | states(text, "active") == set()
     assert {"from_receive", "from_screen", "to_assign", "to_reviewing", "to_record"} <= states(text, "taken")
-    # Nothing tells which of the two ends it was.
-    assert {"approved", "turned_down"} & states(text, "taken") == set()
+    assert {"to_outcome", "outcome", "to_approved", "approved"} <= states(text, "taken")
+    assert {"to_undo", "turned_down"} & states(text, "taken") == set()
 
 
 def test_a_thrown_error_takes_its_boundary_event(pictured: Pictured) -> None:
@@ -326,9 +327,7 @@ def test_without_scripts_the_picture_can_be_seen_and_scrolled(browser: Browser, 
 def test_a_model_cannot_bring_markup_into_a_page(browser: Browser, dsn: str, tmp_path: Path) -> None:
     quoted = ODD.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     content = MODEL.replace(b'name="Open the case record"', f'name="{quoted}"'.encode())
-    (case,) = stored(
-        dsn, content, [((*BEFORE, Waiting("await_documents", Wait.TIMER, 60, reason=ODD)), False)], PROCESS
-    )
+    (case,) = stored(dsn, content, [((*BEFORE, Waiting("await_documents", Wait.TIMER, 60, reason=ODD)), None)], PROCESS)
     with site(tmp_path, dsn) as running:
         page = log_in(browser, running)
         for path in (f"/entries/{case}", f"/processes/one?engine={ENGINE}&process={PROCESS}"):

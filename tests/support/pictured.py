@@ -1,6 +1,6 @@
 """Cases at chosen elements of a deployed model, for pictures: rows as workers leave them, without an engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -34,6 +34,7 @@ UPDATE verbworker.parked_token
 SET opened_at = now() - $2::interval, closed_at = CASE WHEN closed_at IS NOT NULL THEN now() - $3::interval END
 WHERE entry_id = $1 AND element_id = $4
 """
+Flags = Mapping[str, object] | None
 DEFINITION = 70
 """The definition key of the cases that `StoredEntry` starts."""
 
@@ -70,9 +71,9 @@ async def deploy(
 
 
 async def add_case(
-    database: Database, number: int, facts: Sequence[Step | Waiting], *, is_over: bool = False, **request: Any
+    database: Database, number: int, facts: Sequence[Step | Waiting], *, flags: Flags = None, **request: Any
 ) -> UUID:
-    """Add a case, by a number of its own, with what happened in it."""
+    """Add a case, by a number of its own, with what happened in it; one that came to its end has flags."""
     entry = await StoredEntry.open(database, **request)
     await entry.start(number * 1000)
     for place, fact in enumerate(facts, start=1):
@@ -90,28 +91,29 @@ async def add_case(
         if ended is not None:
             await entry.unpark(key, fact.closed_as)
         await database.execute(_WAIT, entry.entry_id, began, ended, fact.element)
-    if is_over:
+    if flags is not None:
+        detail = {"result": "ok", "flags": dict(flags)}
         async with database.transaction() as connection:
-            await Runbook(database).end_in(connection, entry.entry_id, outcome=b"{}", detail={"result": "ok"})
+            await Runbook(database).end_in(connection, entry.entry_id, outcome=b"{}", detail=detail)
     return entry.entry_id
 
 
 def stored(
     dsn: str,
     content: bytes | None,
-    cases: Sequence[tuple[Sequence[Step | Waiting], bool]],
+    cases: Sequence[tuple[Sequence[Step | Waiting], Flags]],
     process_id: str,
     **request: Any,
 ) -> list[UUID]:
-    """Deploy a model, unless there is none, and add cases of it: what happened in each, and whether it is over."""
+    """Deploy a model, unless there is none, and add cases: what happened in each, and the flags of those that ended."""
 
     async def run() -> list[UUID]:
         async with Database(dsn, size=2) as database:
             if content is not None:
                 await deploy(database, content, process_id)
             return [
-                await add_case(database, number, facts, is_over=is_over, process_id=process_id, **request)
-                for number, (facts, is_over) in enumerate(cases, start=int(request.pop("first", 1)))
+                await add_case(database, number, facts, flags=flags, process_id=process_id, **request)
+                for number, (facts, flags) in enumerate(cases, start=int(request.pop("first", 1)))
             ]
 
     return run_apart(run())

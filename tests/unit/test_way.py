@@ -7,7 +7,7 @@ import pytest
 from tests.support.bpmn import tree
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.model import Scope
-from verbworker.model.way import Stay, Way, find_way
+from verbworker.model.way import Stay, Way, choose_flows, find_way
 
 TIMER = "<timerEventDefinition><timeDuration>PT1H</timeDuration></timerEventDefinition>"
 JOB = '<extensionElements><zeebe:taskDefinition type="a.b"/></extensionElements>'
@@ -151,6 +151,40 @@ def test_subprocesses_are_explained_inside_and_outside() -> None:
     assert running.flows == {"s-sub", "s2-a"}
     assert done.flows == {"s-sub", "s2-a", "a-e2", "sub-nop", "nop-b"}
     assert done.passed == {"s", "s2", "e2", "nop"}
+
+
+def choice(condition: str) -> str:
+    return f"<conditionExpression>{condition}</conditionExpression>"
+
+
+ENDS = scope_of(
+    '<startEvent id="s"/><exclusiveGateway id="x" default="x-no"/><endEvent id="yes"/><endEvent id="no"/>',
+    job("a") + flows("s-a", "a-x", "x-no"),
+    f'<sequenceFlow id="x-yes" sourceRef="x" targetRef="yes">{choice("=good")}</sequenceFlow>',
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "taken"),
+    [({"good": True}, {"a-x", "x-yes"}), ({"good": False}, {"a-x", "x-no"}), ({}, set()), ({"good": 1}, set())],
+)
+def test_what_a_gateway_chose_last_is_known_from_the_last_flags(flags: dict[str, object], taken: set[str]) -> None:
+    choices = choose_flows(ENDS, flags)
+
+    assert way(ENDS, {"a": stay(1, 2)}, is_over=True).flows == {"s-a"}
+    assert find_way(ENDS, {"a": stay(1, 2)}, is_over=True, choices=choices).flows == {"s-a", *taken}
+    assert find_way(ENDS, {"a": stay(1, 2)}, is_over=False, choices=choices).flows == {"s-a"}
+
+
+def test_a_condition_that_cannot_be_read_decides_nothing() -> None:
+    text = choice("=some x in y satisfies x")
+    odd = scope_of(
+        '<exclusiveGateway id="x" default="x-no"/><endEvent id="yes"/><endEvent id="no"/>' + flows("x-no"),
+        f'<sequenceFlow id="x-yes" sourceRef="x" targetRef="yes">{text}</sequenceFlow>',
+    )
+
+    assert choose_flows(odd, {}) == {}
+    assert choose_flows(CHOICE, {}) == {}
 
 
 THROWN = scope_of(

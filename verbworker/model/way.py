@@ -6,10 +6,14 @@ the case came to a recorded element. Where two explain it equally well, neither 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from verblint.bpmn.event_cause import MessageEvent, Timer
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
+from verblint.feel.condition import evaluate
+from verblint.feel.grammar import ConditionError
+from verblint.feel.plain_condition import PathValues, parse_plain
 from verblint.flow.job_nodes import is_job
 from verblint.names import OWN_JOBS
 
@@ -19,6 +23,7 @@ _JOINS = (NodeKind.PARALLEL_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 _START = float("-inf")
 _END = float("inf")
 _MOST_VISITS = 50  # of an element, the newest: a loop takes the same flows again
+_NO_CHOICES: Mapping[str, str] = MappingProxyType({})
 _DEEPEST = 200  # elements between two that are recorded; what is further apart is not explained
 
 
@@ -50,13 +55,41 @@ class _Entrance(NamedTuple):
     is_side: bool = False
 
 
-def find_way(scope: Scope, stays: Stays, *, is_over: bool) -> Way:
-    """Return the way through a process, given the stays by element; `is_over` says that the case has ended."""
+def find_way(scope: Scope, stays: Stays, *, is_over: bool, choices: Mapping[str, str] = _NO_CHOICES) -> Way:
+    """Return the way through a process, given the stays by element; `is_over` says that the case came to an end.
+
+    `choices` are the flows that gateways take after the last recorded element, as `choose_flows` returns them.
+    """
     way = _Marks()
-    search, _ = _explore(scope, stays, way)
+    latest = max((moment for stay in stays.values() for moment in stay.left), default=_START)
+    search, _ = _explore(scope, stays, _Ending(latest, choices), way)
     if is_over:
         search.follow_to_end()
     return Way(frozenset(way.flows), frozenset(way.passed))
+
+
+def choose_flows(scope: Scope, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the flow that each exclusive gateway takes with these values, if that can be decided."""
+    chosen: dict[str, str] = {}
+    for inner in scope.scopes():
+        for node in inner.nodes:
+            flow = _choose(inner, node, values) if node.kind is NodeKind.EXCLUSIVE_GATEWAY else None
+            if flow is not None:
+                chosen[node.id] = flow
+    return chosen
+
+
+def _choose(scope: Scope, node: FlowNode, values: Mapping[str, Any]) -> str | None:
+    for flow in reversed(scope.outgoing(node)):
+        if flow.id == node.default or flow.condition is None:
+            continue
+        try:
+            truth = evaluate(parse_plain(flow.condition.text), PathValues(values))
+        except ConditionError:
+            return None
+        if truth is not False:
+            return flow.id if truth else None
+    return node.default or None
 
 
 def is_recorded(scope: Scope, node: FlowNode) -> bool:
@@ -81,16 +114,23 @@ class _Marks:
     passed: set[str] = field(default_factory=set)
 
 
-def _explore(scope: Scope, given: Stays, marks: _Marks) -> tuple["_Search", Stay | None]:
+class _Ending(NamedTuple):
+    """When the case left the last recorded element, and the flows that gateways took after that."""
+
+    since: float
+    choices: Mapping[str, str]
+
+
+def _explore(scope: Scope, given: Stays, ending: _Ending, marks: _Marks) -> tuple["_Search", Stay | None]:
     """Explain a scope and those inside of it, and return the stay in all of it; None if nothing there is recorded."""
     stays = {node.id: given[node.id] for node in scope.nodes if node.id in given and given[node.id].came}
     inner: dict[str, _Search] = {}
     for node in scope.nodes:
         if node.scope is not None:
-            inner[node.id], around = _explore(node.scope, given, marks)
+            inner[node.id], around = _explore(node.scope, given, ending, marks)
             if around is not None:
                 stays[node.id] = around
-    search = _Search(scope, stays, inner, marks)
+    search = _Search(scope, stays, inner, ending, marks)
     for node in scope.nodes:
         for moment in stays[node.id].came[-_MOST_VISITS:] if node.id in stays else ():
             search.follow(node, moment)
@@ -118,7 +158,10 @@ def _is_thrown(scope: Scope, node: FlowNode, stays: Stays) -> bool:
 class _Search:
     """Explains one scope, backwards from what is recorded."""
 
-    def __init__(self, scope: Scope, stays: Stays, inner: Mapping[str, "_Search"], marks: _Marks) -> None:
+    def __init__(
+        self, scope: Scope, stays: Stays, inner: Mapping[str, "_Search"], ending: _Ending, marks: _Marks
+    ) -> None:
+        self._ending = ending
         self._marks = marks
         self._inner = inner
         self._scope = scope
@@ -177,7 +220,8 @@ class _Search:
         source = entrance.source
         stay = self._stays.get(source.id)
         if stay is None:
-            return None if self._recorded.get(source.id, True) else self._since(source, moment, depth + 1)
+            since = None if self._recorded.get(source.id, True) else self._since(source, moment, depth + 1)
+            return None if self._is_refused(entrance, since, moment) else since
         # A boundary event takes the token of an activity that it interrupts, and no flow of the activity does.
         if source.kind is not NodeKind.BOUNDARY_EVENT and not entrance.is_side:
             is_boundary = not entrance.flow and bool(self._scope.boundaries(source))
@@ -197,3 +241,8 @@ class _Search:
             found = [self._through(entrance, moment, depth) for entrance in self._entrances(node)]
             self._known[place] = max((since for since in found if since is not None), default=None)
         return self._known[place]
+
+    def _is_refused(self, entrance: _Entrance, since: float | None, moment: float) -> bool:
+        """Return whether a gateway took another flow: known where nothing recorded came after it."""
+        chosen = self._ending.choices.get(entrance.source.id)
+        return moment == _END and since == self._ending.since and chosen not in (None, entrance.flow)

@@ -10,7 +10,7 @@ from verbworker.client.records import EntryRecord, EventRecord
 from verbworker.console.pages.model_pictures import DeployedModel, ElementView
 from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import ago, duration, moment
-from verbworker.model.way import Stay, find_way
+from verbworker.model.way import Stay, choose_flows, find_way
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.stores.cases.instances import Carrier
 from verbworker.stores.elements.element_facts import ElementFacts, StepFact, WaitFact
@@ -57,7 +57,7 @@ class _Visits:
 
 
 async def case_picture(
-    tools: PageTools, entry: EntryRecord, carrier: Carrier | None, events: Iterable[EventRecord]
+    tools: PageTools, entry: EntryRecord, carrier: Carrier | None, events: Sequence[EventRecord]
 ) -> CasePicture | None:
     """Return the picture of a case; None where the model it runs is not known."""
     if carrier is None or entry.definition_key is None or entry.process_id is None:
@@ -76,8 +76,12 @@ async def case_picture(
         # What a boundary event interrupted has no token any more; other engines are not asked for theirs.
         visit.is_running = visit.is_running and not entry.is_final and (not tokens or id in tokens)
     now = datetime.now(UTC)
-    is_over = entry.status is Status.COMPLETED
-    way = find_way(model.scope, {id: visit.stay for id, visit in visits.items() if visit.stay.came}, is_over=is_over)
+    stays = {id: visit.stay for id, visit in visits.items()}
+    # Only a case that came to an end event has its last flags in the record.
+    flags = next((event.detail.get("flags") for event in events if event.kind is Kind.RESULT), None)
+    is_over = entry.status is Status.COMPLETED or flags is not None
+    choices = choose_flows(model.scope, flags) if isinstance(flags, dict) else {}
+    way = find_way(model.scope, stays, is_over=is_over, choices=choices)
     views = {id: _view(visit, now) for id, visit in visits.items()}
     views |= {id: ElementView({"taken"}) for id in way.passed if id not in views}
     lines = [_line(model.name(id), visits[id], now) for id in model.nodes if id in visits]

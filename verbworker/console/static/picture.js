@@ -19,6 +19,7 @@
     let scale = 1;
     let spread = 0;
     let grip = null;
+    let isFollowing = true;
 
     const drawing = () => content.querySelector("svg");
     const box = () => drawing().viewBox.baseVal;
@@ -139,8 +140,16 @@
     }
     content.addEventListener("pointerover", tell);
     content.addEventListener("focusin", tell);
-    // A live update brings the picture at its original size.
-    new MutationObserver(apply).observe(content, { childList: true });
+    // A live update brings the picture at its original size. It follows the case until somebody has moved it.
+    new MutationObserver(() => {
+      apply();
+      if (isFollowing) {
+        show();
+      }
+    }).observe(content, { childList: true });
+    for (const name of ["wheel", "pointerdown", "keydown"]) {
+      picture.addEventListener(name, () => (isFollowing = false), { passive: true });
+    }
 
     // Small pictures are shown whole; of large ones a part that can be read.
     scale = Math.max(fit(), READABLE);
