@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from verbworker.client.records import EntryRecord, EventRecord
-from verbworker.console.pages.model_pictures import DeployedModel, ElementView
+from verbworker.console.pages.model_pictures import PicturedModel, ElementView
 from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import ago, duration, moment
 from verbworker.model.way import Stay, choose_flows, find_way
@@ -20,7 +20,7 @@ _INTERRUPTED = ("fired", "canceled")
 
 
 @dataclass(frozen=True, slots=True)
-class ElementLine:
+class CaseLine:
     """One element as a line of the list below the picture."""
 
     name: str
@@ -35,12 +35,12 @@ class CasePicture:
     """A picture, and the same in words."""
 
     svg: Markup
-    lines: Sequence[ElementLine]
+    lines: Sequence[CaseLine]
     is_made_up: bool
 
 
 @dataclass(slots=True)
-class _Visits:
+class _Findings:
     """What is known of one element of a case."""
 
     stay: Stay = field(default_factory=Stay)
@@ -71,7 +71,7 @@ async def case_picture(
     for element_id in tokens if not entry.is_final else ():
         # A token is at a job before a worker claims it.
         if element_id in model.nodes and model.nodes[element_id].scope is None:
-            visits.setdefault(element_id, _Visits()).is_running = True
+            visits.setdefault(element_id, _Findings()).is_running = True
     for id, visit in visits.items():
         # What a boundary event interrupted has no token any more; other engines are not asked for theirs.
         visit.is_running = visit.is_running and not entry.is_final and (not tokens or id in tokens)
@@ -89,20 +89,20 @@ async def case_picture(
 
 
 def _gather(
-    model: DeployedModel, steps: Iterable[StepFact], waits: Iterable[WaitFact], events: Iterable[EventRecord]
-) -> dict[str, _Visits]:
-    visits: dict[str, _Visits] = {}
+    model: PicturedModel, steps: Iterable[StepFact], waits: Iterable[WaitFact], events: Iterable[EventRecord]
+) -> dict[str, _Findings]:
+    visits: dict[str, _Findings] = {}
     for step in steps:
         if step.element_id in model.nodes:
-            _add_step(visits.setdefault(step.element_id, _Visits()), step)
+            _add_step(visits.setdefault(step.element_id, _Findings()), step)
     for wait in waits:
         if wait.element_id in model.nodes:
-            _add_wait(visits.setdefault(wait.element_id, _Visits()), wait)
+            _add_wait(visits.setdefault(wait.element_id, _Findings()), wait)
     for event in events:
         # Frames are dropped before the runbook: then it alone has the step.
         element_id = str(event.detail.get("element") or "")
         if event.kind is Kind.STEP_COMPLETED and element_id in model.nodes:
-            stay = visits.setdefault(element_id, _Visits()).stay
+            stay = visits.setdefault(element_id, _Findings()).stay
             if not stay.left:
                 stay.came.append(event.at.timestamp())
                 stay.left.append(event.at.timestamp())
@@ -113,7 +113,7 @@ def _gather(
     return visits
 
 
-def _add_step(visit: _Visits, step: StepFact) -> None:
+def _add_step(visit: _Findings, step: StepFact) -> None:
     visit.stay.came.append(step.pushed_at.timestamp())
     visit.runs = max(visit.runs, step.runs)
     visit.is_running = visit.is_running or step.state in _RUNNING
@@ -124,7 +124,7 @@ def _add_step(visit: _Visits, step: StepFact) -> None:
         visit.ended += 1
 
 
-def _add_wait(visit: _Visits, wait: WaitFact) -> None:
+def _add_wait(visit: _Findings, wait: WaitFact) -> None:
     if wait.closed_at is None:
         visit.waits.append(wait)
     if wait.kind in (Wait.INCIDENT, Wait.SUSPENDED):
@@ -137,7 +137,7 @@ def _add_wait(visit: _Visits, wait: WaitFact) -> None:
         visit.ended += 1
 
 
-def _view(visit: _Visits, now: datetime) -> ElementView:
+def _view(visit: _Findings, now: datetime) -> ElementView:
     line = _line("", visit, now)
     since = min((wait.opened_at for wait in visit.waits), default=None)
     label = ago(since, now) if since is not None else duration(line.seconds)
@@ -150,7 +150,7 @@ def _view(visit: _Visits, now: datetime) -> ElementView:
     return ElementView(marks, label, line.words)
 
 
-def _line(name: str, visit: _Visits, now: datetime) -> ElementLine:
+def _line(name: str, visit: _Findings, now: datetime) -> CaseLine:
     seconds = visit.seconds if visit.ended else None
     if visit.waits:
         wait = visit.incident or visit.waits[0]
@@ -164,4 +164,4 @@ def _line(name: str, visit: _Visits, now: datetime) -> ElementLine:
     if visit.ended:
         times = f", {visit.ended} times" if visit.ended > 1 else ""
         words += f"; {duration(seconds)} spent here{times}"
-    return ElementLine(name, state, words, max(visit.ended, len(visit.stay.came)), seconds)
+    return CaseLine(name, state, words, max(visit.ended, len(visit.stay.came)), seconds)

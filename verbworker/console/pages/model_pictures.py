@@ -30,7 +30,7 @@ class ElementView:
 
 
 @dataclass(frozen=True, slots=True)
-class DeployedModel:
+class PicturedModel:
     """A model: its process, by id the nodes and the subprocesses around each, and what its picture shows."""
 
     root: Element
@@ -81,9 +81,9 @@ class ModelPictures:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._models: OrderedDict[tuple[str, int], DeployedModel] = OrderedDict()
+        self._models: OrderedDict[tuple[str, int], PicturedModel] = OrderedDict()
 
-    async def find(self, engine_id: str, definition_key: int, process_id: str) -> DeployedModel | None:
+    async def find(self, engine_id: str, definition_key: int, process_id: str) -> PicturedModel | None:
         """Return the model of a definition; None if it was not deployed by verbworker or cannot be read."""
         place = engine_id, definition_key
         model = self._models.get(place)
@@ -99,7 +99,7 @@ class ModelPictures:
         return model
 
 
-def _read(content: bytes, process_id: str) -> DeployedModel | None:
+def _read(content: bytes, process_id: str) -> PicturedModel | None:
     try:
         root = read(content)
     except ModelError:
@@ -111,7 +111,7 @@ def _read(content: bytes, process_id: str) -> DeployedModel | None:
     _note_scopes(process.scope, (), around)
     nodes = {node.id: node for _, node in process.walk() if node.id}
     picture = draw(root)
-    return DeployedModel(root, process.scope, nodes, around, frozenset(picture.shapes), picture.is_made_up)
+    return PicturedModel(root, process.scope, nodes, around, frozenset(picture.shapes), picture.is_made_up)
 
 
 def _note_scopes(scope: Scope, outer: tuple[str, ...], around: dict[str, tuple[str, ...]]) -> None:

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from verblint.draw import STYLESHEET
 from verbworker.console.live_updates import RUNBOOK
-from verbworker.console.pages.model_pictures import DeployedModel, ElementView
+from verbworker.console.pages.model_pictures import PicturedModel, ElementView
 from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import ago, duration
 from verbworker.errors import NotFound
@@ -28,7 +28,7 @@ _HEATS = {"time": "Time", "failures": "Failures", "none": "None"}
 
 
 @dataclass(frozen=True, slots=True)
-class ElementLine:
+class FigureLine:
     """One element of a process as a line of the table below the picture."""
 
     name: str
@@ -89,7 +89,7 @@ def _choose(versions: Sequence[ProcessVersion], wanted: str) -> ProcessVersion:
 
 
 async def _draw(
-    model: DeployedModel, figures: Mapping[str, ElementFigures], waits: Mapping[str, ElementWaits], heat: str
+    model: PicturedModel, figures: Mapping[str, ElementFigures], waits: Mapping[str, ElementWaits], heat: str
 ) -> Markup:
     now = datetime.now(UTC)
     levels = _levels(figures, heat)
@@ -147,9 +147,9 @@ def _note(known: ElementFigures | None, here: ElementWaits | None, now: datetime
 
 
 def _lines(
-    model: DeployedModel | None, figures: Mapping[str, ElementFigures], waits: Mapping[str, ElementWaits]
-) -> list[ElementLine]:
+    model: PicturedModel | None, figures: Mapping[str, ElementFigures], waits: Mapping[str, ElementWaits]
+) -> list[FigureLine]:
     """Return a line for each element that was visited, in the order of the model, then those that it does not have."""
     ordered = [*(model.nodes if model is not None else ()), *sorted({*figures, *waits})]
     known = [id for id in dict.fromkeys(ordered) if id in figures or id in waits]
-    return [ElementLine(id if model is None else model.name(id), figures.get(id), waits.get(id)) for id in known]
+    return [FigureLine(id if model is None else model.name(id), figures.get(id), waits.get(id)) for id in known]
