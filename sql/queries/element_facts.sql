@@ -114,7 +114,7 @@ SELECT element_id, count(*) AS visits, count(*) FILTER (WHERE is_bad) AS failure
 FROM visits
 GROUP BY element_id;
 
--- name: standing
+-- name: open_waits
 -- What a tenant's open cases of a definition wait for now, by element: all of them, and the incidents among them.
 SELECT token.element_id, count(*) FILTER (WHERE token.kind <> 'incident') AS waiting,
   count(*) FILTER (WHERE token.kind = 'incident') AS incidents, min(token.opened_at) AS since

@@ -83,7 +83,7 @@ async def test_the_figures_of_a_version_are_of_its_cases(database: Database, fac
     await add_step(foreign, 100, "ask", 100)
 
     figures = await facts.figures(TENANT, ENGINE, "kyc", 70)
-    standing = await facts.standing(TENANT, ENGINE, 70)
+    standing = await facts.open_waits(TENANT, ENGINE, 70)
 
     ask = figures["ask"]
     assert (ask.visits, ask.failures, ask.cases) == (4, 1, 4)
@@ -92,7 +92,7 @@ async def test_the_figures_of_a_version_are_of_its_cases(database: Database, fac
     assert (figures["review"].visits, figures["review"].p50) == (4, None)
     assert {id: (here.waiting, here.incidents) for id, here in standing.items()} == {"review": (4, 0), "pay": (0, 1)}
     assert await facts.figures(TENANT, ENGINE, "kyc", 69) == {}
-    assert await facts.standing(TENANT, ENGINE, 69) == {}
+    assert await facts.open_waits(TENANT, ENGINE, 69) == {}
 
 
 async def test_versions_count_the_cases_of_a_tenant(database: Database, facts: ElementFacts) -> None:

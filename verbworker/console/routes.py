@@ -15,10 +15,10 @@ from verbworker.console.access.authentication import BUG, Authentication, Page
 from verbworker.console.access.headers import SecurityHeaders
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
+from verbworker.console.pages import deployed_processes as process_pages
 from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
-from verbworker.console.pages import processes as process_pages
 from verbworker.console.pages import runbook as runbook_pages
 from verbworker.errors import StoreError
 from verbworker.http.answers import probe_routes
@@ -30,7 +30,7 @@ _READING: Final[tuple[tuple[str, Page], ...]] = (
     ("/entries/{entry_id:uuid}", runbook_pages.entry),
     ("/gates", gate_pages.inbox),
     ("/dead-letters", trouble_pages.letters),
-    ("/processes", process_pages.listing),
+    ("/processes", process_pages.index),
     ("/processes/one", process_pages.process),
     ("/bpmn.css", process_pages.stylesheet),
     ("/incidents", trouble_pages.incidents),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from verbworker.client.records import EntryRecord, EventRecord
-from verbworker.console.pages.model_pictures import PicturedModel, ElementView
+from verbworker.console.pages.model_pictures import ElementView, PicturedModel
 from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import ago, duration, moment
 from verbworker.model.way import Stay, choose_flows, find_way

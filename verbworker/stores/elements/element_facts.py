@@ -137,7 +137,7 @@ class ElementFacts:
         rows = await self._database.fetch(query("element_facts", "durations"), *place, LOOKED_AT, NEWEST_CASES)
         return {row["element_id"]: value_of(ElementFigures, row) for row in rows}
 
-    async def standing(self, tenant_id: str, engine_id: str, definition_key: int) -> dict[str, ElementWaits]:
+    async def open_waits(self, tenant_id: str, engine_id: str, definition_key: int) -> dict[str, ElementWaits]:
         """Return where a tenant's open cases of one version wait, by element."""
-        rows = await self._database.fetch(query("element_facts", "standing"), tenant_id, engine_id, definition_key)
+        rows = await self._database.fetch(query("element_facts", "open_waits"), tenant_id, engine_id, definition_key)
         return {row["element_id"]: value_of(ElementWaits, row) for row in rows}

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from verblint.draw import STYLESHEET
 from verbworker.console.live_updates import RUNBOOK
-from verbworker.console.pages.model_pictures import PicturedModel, ElementView
+from verbworker.console.pages.model_pictures import ElementView, PicturedModel
 from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import ago, duration
 from verbworker.errors import NotFound
@@ -36,7 +36,7 @@ class FigureLine:
     waits: ElementWaits | None
 
 
-async def listing(tools: PageTools, visit: PageVisit) -> Response:
+async def index(tools: PageTools, visit: PageVisit) -> Response:
     """List the processes that this tenant has cases of; the operator's own tenant sees all that are deployed."""
     session = visit.session
     found = await ElementFacts(tools.database).processes(session.tenant, unused=tools.sees_jobs_without_entry(session))
@@ -57,7 +57,7 @@ async def process(tools: PageTools, visit: PageVisit) -> Response:
     heat = heat if heat in _HEATS else "time"
     model = await tools.models.find(engine_id, chosen.definition_key, process_id)
     figures = await facts.figures(tenant, engine_id, process_id, chosen.definition_key)
-    waits = await facts.standing(tenant, engine_id, chosen.definition_key)
+    waits = await facts.open_waits(tenant, engine_id, chosen.definition_key)
     return visit.page(
         tools,
         "process",
