@@ -216,3 +216,9 @@ def test_long_and_forked_models_are_searched_in_bounded_time() -> None:
 
     assert "s-x0" not in found.flows
     assert len(found.flows) <= 201
+
+
+def test_a_flow_from_nowhere_explains_nothing() -> None:
+    scope = scope_of('<startEvent id="s"/>' + job("a") + flows("s-a", "gone-a"))
+
+    assert way(scope, {"a": stay(1)}).flows == {"s-a"}
