@@ -20,6 +20,7 @@ from verbworker.console.access.session import Signer
 from verbworker.console.access.session_store import SessionStore
 from verbworker.console.api import Api
 from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.model_pictures import ModelPictures
 from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
@@ -123,4 +124,5 @@ def _tools(
         catalogue=catalogue,
         rules=GateRules(database, refuse_unknown=refuse_unknown),
         gates=Gates(database, refuse_unknown=refuse_unknown),
+        models=ModelPictures(database),
     )

@@ -12,6 +12,7 @@ from verbworker.client.client import Client
 from verbworker.client.records import GateRecord
 from verbworker.console.access.session import LoginSession
 from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.model_pictures import ModelPictures
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.settings import ConsoleSettings
@@ -49,6 +50,7 @@ class PageTools:
     catalogue: Callable[[], list[ListedVerb] | None]
     rules: GateRules
     gates: Gates
+    models: ModelPictures
 
     def sees_jobs_without_entry(self, session: LoginSession) -> bool:
         """Return whether a session may see jobs that belong to no entry: only the operator's own tenant may."""

@@ -20,11 +20,13 @@ from verbworker.runbook.facts import show_fact
 _MENU = (
     ("/", "Cases"),
     ("/gates", "Tasks"),
+    ("/processes", "Processes"),
     ("/incidents", "Incidents"),
     ("/dead-letters", "Dead letters"),
     ("/verbs", "Verbs"),
     ("/load", "Load"),
 )
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 _ASKS = {
     "audience": "Who decides",
@@ -77,7 +79,9 @@ class Rendering:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
+        self._environment.filters.update(
+            moment=moment, iso=iso, ago=ago, seconds=seconds, duration=duration, shown=format_value
+        )
         self._environment.filters.update(asks=asks, until=until, form=DecisionForm.of, label=label_of)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
@@ -118,7 +122,7 @@ def ago(at: datetime | None, now: datetime) -> str:
     if at is None:
         return ""
     passed = max(0, int((now - at).total_seconds()))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+    for size, unit in _UNITS:
         if passed >= size:
             return f"{passed // size} {unit}"
     return f"{passed} s"
@@ -165,6 +169,17 @@ def seconds(duration: float | None) -> str:
     if duration is None:
         return ""
     return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
+
+
+def duration(length: float | None) -> str:
+    """Format a duration of any length in the largest unit that fits, short enough for a picture."""
+    if length is None:
+        return ""
+    if length < 59.95:
+        return seconds(length)
+    # Nearly an hour is 1.0 h and not 60 min.
+    size, unit = next((size, unit) for size, unit in _UNITS if length >= 0.99 * size)
+    return f"{length / size:.1f} {unit}" if length < 10 * size and unit != "min" else f"{length / size:.0f} {unit}"
 
 
 def format_value(value: object) -> str:

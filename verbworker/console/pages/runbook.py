@@ -9,6 +9,7 @@ from starlette.responses import Response
 from verbworker.client.client import Client
 from verbworker.client.records import EntryPage, EntryRecord, EventRecord
 from verbworker.console.live_updates import RUNBOOK
+from verbworker.console.pages.case_picture import case_picture
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.console.settings import pick
 from verbworker.errors import InvocationInvalid, PayloadIntegrityError, StoreError, StoreUnavailable
@@ -72,6 +73,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
         access=await visit.access(tools, open_gates),
         decided=[gate for gate in gates if gate.verdict is not None],
         messages=await tools.overview.messages(entry_id),
+        picture=await case_picture(tools, found, carrier, events),
         carrier=carrier,
         payload=None if carrier is None else await _payload(tools, found, carrier),
         may_cancel=carrier is not None and not found.is_final,
