@@ -67,7 +67,7 @@ def test_a_tenant_of_the_settings_has_none(letter: str, monkeypatch: pytest.Monk
 def test_who_an_issuer_names_with_some_is_not_let_in(claim: str, letter: str) -> None:
     settings = OidcLogin(issuer="https://issuer.test", client_id="c", client_secret=SecretStr("s"))
     claims: dict[str, Any] = {"sub": "1", "preferred_username": "ann", "tenant_id": "default"}
-    with pytest.raises(IssuerError, match="control characters|which tenant you belong to"):
+    with pytest.raises(IssuerError, match=r"control characters|which tenant you belong to"):
         OidcClient(settings, "https://here.test")._identity({**claims, claim: f"a{letter}b"})
 
 
