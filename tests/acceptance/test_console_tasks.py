@@ -307,6 +307,23 @@ def test_a_decision_is_made_with_what_the_contract_asks_for(opened: Site, shared
     assert re.search(r"Second look</dt><dd><bdi>Yes<", after)
 
 
+def test_a_task_shows_why_the_engine_does_not_have_its_decision(opened: Site, shared: str) -> None:
+    gate = open_task(shared)
+    ann, where = opened.visitor("ann"), f"/gates/{gate.token_id}"
+    ann.fill(where, f"{where}/decide", {"decision": "approve", "from": "task"})
+    before = ann.get(where).text
+    refusal = "UPDATE verbworker.gate_decision SET last_error = $2 WHERE token_id = $1"
+    run_apart(execute(shared, refusal, gate.token_id, "the task list answered 403 <b>"))
+    refused = ann.get(where).text
+    taken = "SET last_error = NULL, answer = 'completed', acked_at = clock_timestamp() WHERE token_id = $1"
+    run_apart(execute(shared, f"UPDATE verbworker.gate_decision {taken}", gate.token_id))
+    after = ann.get(where).text
+
+    words = "The engine has not taken the decision yet: the task list answered 403 &lt;b&gt;"
+    assert [words in page for page in (before, refused, after)] == [False, True, False]
+    assert ["has not taken" in page for page in (before, after)] == [False, False]
+
+
 def test_programs_give_the_same_inputs_without_a_question(opened: Site, shared: str) -> None:
     gate = open_task(shared, **FORM)
     ann, where = opened.visitor("ann"), f"/gates/{gate.token_id}/decide"
