@@ -23,6 +23,8 @@ from verbworker.model.weave import PARK, UNPARK
 _EPOCH_MS = int(EPOCH.timestamp() * 1000)
 _REMEMBERED = 12
 
+_KEYS_OF_A_START = 3  # of an instance, its first element and the job of that
+
 
 @dataclass(frozen=True, slots=True)
 class ModelJob:
@@ -373,6 +375,9 @@ class EngineModel:
             self.state = records[0].before.snapshot()
         if not reuse:
             self.state.next_key = self._highest + 1
+        elif again and lost % 2:
+            # As with one more instance before all others: each gets the keys of the one behind it.
+            self.state.next_key += _KEYS_OF_A_START
         if again:
             for record in records:
                 if not record.words.startswith("activate"):

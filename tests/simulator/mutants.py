@@ -226,6 +226,13 @@ MUTANTS = {
         92,
         _replace(JobResults, "_fail", wrong.reports_before_it_sends),
     ),
+    "impatient with keys": _mutant(
+        "an identity counts as forged as soon as the entry has another living key",
+        "instance left, stuck, incident*",
+        "records lost, keys reused, kill, engine lost, crash",
+        2805,
+        _replace(InstanceIdentity, "_be_patient", wrong.refuses_nothing),
+    ),
     "message under new ids": _mutant(
         "a message whose answer was lost is published again under another id",
         "message twice",
