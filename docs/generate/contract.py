@@ -63,7 +63,7 @@ def _inner_rows(field: dict[str, Any], path: str) -> Iterator[tuple[str, str, st
     yield from _rows(field, path)
     for key, step in (("additionalProperties", "NAME"), ("items", "[]")):
         inner = field.get(key)
-        if isinstance(inner, dict) and ("properties" in inner or key == "additionalProperties"):
+        if isinstance(inner, dict) and ("properties" in _without_null(inner) or key == "additionalProperties"):
             place = f"{path}.{step}" if key == "additionalProperties" else f"{path}[]"
             if "properties" not in _without_null(inner):
                 yield _row(place, inner, is_required=False)

@@ -122,10 +122,11 @@ WHERE entry_id = $1
   AND (reason <> '' OR detail <> '{}' OR num_nonnulls(correlation_key, incident_text, assign_trouble) > 0);
 
 -- name: gate_decision
--- Reasons of decisions, and what the engine said to them. What was decided, by whom (decided_by_id too) and when stays.
+-- Reasons of decisions, what was filled in with them, and what the engine said to them. What was decided, by whom
+-- (decided_by_id too) and when stays.
 UPDATE verbworker.gate_decision
-SET reason = '', last_error = NULL
-WHERE entry_id = $1 AND (reason <> '' OR last_error IS NOT NULL);
+SET reason = '', inputs = '{}', last_error = NULL
+WHERE entry_id = $1 AND (reason <> '' OR inputs <> '{}' OR last_error IS NOT NULL);
 
 -- name: stall
 -- Why it stood still, if that was noted.

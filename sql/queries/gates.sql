@@ -7,7 +7,7 @@ SELECT
   token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer,
-  decision.last_error AS trouble
+  decision.last_error AS trouble, decision.inputs
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
@@ -31,7 +31,7 @@ SELECT
   token.claimed_at,
   token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
   decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer,
-  decision.last_error AS trouble
+  decision.last_error AS trouble, decision.inputs
 FROM verbworker.parked_token AS token
 LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
@@ -131,10 +131,12 @@ WHERE token_id = $1;
 -- name: decide
 -- Store the only decision of a gate; no row if it has one. The attempt to send it to the engine is counted beforehand.
 INSERT INTO verbworker.gate_decision (
-  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at, decided_by_id
+  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at, decided_by_id,
+  inputs
 )
 SELECT
-  token_id, tenant_id, entry_id, instance_uid, gate, $2, $3, $4, $5, clock_timestamp() + $6::interval, $7
+  token_id, tenant_id, entry_id, instance_uid, gate, $2, $3, $4, $5, clock_timestamp() + $6::interval, $7,
+  $8::jsonb
 FROM verbworker.parked_token
 WHERE token_id = $1
 ON CONFLICT (token_id) DO NOTHING
@@ -293,11 +295,11 @@ WHERE token_id = $1;
 -- no effect, and is left out.
 SELECT
   'decision' AS kind, gate AS name, decision AS value, reason, decided_by AS by, decided_at AS at,
-  NULL AS key, NULL::bytea AS payload, false AS is_opaque, decided_at AS heard_at
+  NULL AS key, NULL::bytea AS payload, false AS is_opaque, decided_at AS heard_at, inputs
 FROM verbworker.gate_decision
 WHERE instance_uid = $1 AND $2::boolean AND answer IS DISTINCT FROM 'gone'
 UNION ALL
-SELECT 'message', message_name, message_id, NULL, NULL, received_at, correlation_key, payload, is_opaque, consumed_at
+SELECT 'message', message_name, message_id, NULL, NULL, received_at, correlation_key, payload, is_opaque, consumed_at, NULL
 FROM verbworker.inbox_message
 WHERE instance_uid = $1 AND $3::boolean AND state = 'consumed'
 ORDER BY heard_at, value;

@@ -24,3 +24,12 @@ ORDER BY person_id;
 UPDATE verbworker.person
 SET roles = $3
 WHERE tenant_id = $1 AND person_id = $2;
+
+-- name: names
+-- The people of a tenant who may change something, to choose from; a key that is gone has no role.
+SELECT name
+FROM verbworker.person
+WHERE tenant_id = $1 AND (roles IS NULL OR roles <> '{}' AND roles <> '{reader}')
+GROUP BY name
+ORDER BY max(seen_at) DESC
+LIMIT 200;

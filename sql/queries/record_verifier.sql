@@ -121,7 +121,7 @@ WITH decided AS (
   WHERE entry.tenant_id = $1 AND ($2::uuid IS NULL OR entry.entry_id = $2) AND event.kind = 'GateDecided'
 ),
 made AS (
-  SELECT stored.token_id::text AS token_id, stored.entry_id, stored.gate, stored.decision, stored.reason,
+  SELECT stored.token_id::text AS token_id, stored.entry_id, stored.gate, stored.decision, stored.reason, stored.inputs,
     stored.decided_by, stored.decided_by_id::text AS decided_by_id,
     verbworker.digest_decision(stored, NULL) ->> 'decision' AS digest
   FROM verbworker.gate_decision AS stored
@@ -136,6 +136,7 @@ SELECT entry_id, coalesce(made.gate, decided.detail ->> 'gate', '') AS gate, coa
     WHEN (made.decided_by, made.decided_by_id) IS DISTINCT FROM (decided.detail ->> 'by', decided.detail ->> 'by_id')
     THEN 'decided_by'
     WHEN made.reason <> coalesce(decided.detail ->> 'reason', '') THEN 'reason'
+    WHEN made.inputs <> coalesce(decided.detail -> 'inputs', '{}') THEN 'inputs'
     ELSE 'gate or decided_at'
   END AS place
 FROM made
@@ -148,6 +149,7 @@ WHERE made.token_id IS NULL AND decided.token_id IS NOT NULL
     OR made.decision IS DISTINCT FROM decided.detail ->> 'decision'
     OR (made.decided_by, made.decided_by_id) IS DISTINCT FROM (decided.detail ->> 'by', decided.detail ->> 'by_id')
     OR made.reason <> coalesce(decided.detail ->> 'reason', '')
+    OR made.inputs <> coalesce(decided.detail -> 'inputs', '{}')
     OR made.digest <> decided.digests ->> 'decision'
   )
 ORDER BY entry_id, gate;

@@ -129,6 +129,26 @@ async def test_a_whole_case_by_requests_is_told_as_the_command_line_tells_it(
     assert command(dsn, tmp_path, "gates", "list", "--all") == gates
 
 
+async def test_a_repeated_decision_is_the_first_one_only_with_the_same_inputs(
+    dsn: str, server: ApiServer, ann: httpx.AsyncClient
+) -> None:
+    form = {"decisions": ["pay"], "inputs": [{"name": "limit", "type": "amount"}, {"name": "sure", "type": "yes/no"}]}
+    async with Database(dsn, size=2) as database:
+        stored = await StoredEntry.open(database, tenant_id=TENANT)
+        await stored.park(stored.token(kind=Wait.HUMAN_GATE, tenant_id=TENANT, gate="review", detail=form))
+
+    async def decide(inputs: dict[str, Any]) -> httpx.Response:
+        return await ann.post(f"/v1/gates/{stored.entry_id}/decision", json={"decision": "pay", "inputs": inputs})
+
+    made = await decide({"limit": 12, "sure": "yes"})
+    same = await decide({"sure": True, "limit": "12", "unset": None})
+    others = [await decide(inputs) for inputs in ({"limit": "13", "sure": True}, {"limit": "12"}, {}, {"limt": "12"})]
+
+    assert (made.status_code, made.json()["verdict"]["inputs"]) == (200, {"limit": "12", "sure": True})
+    assert (same.status_code, same.json()["verdict"]) == (200, made.json()["verdict"])
+    assert [problem(other)[0] for other in others] == [409] * 4
+
+
 async def test_what_commands_and_requests_do_is_told_by_the_same_models(
     dsn: str, shop: Workshop, ann: httpx.AsyncClient, tmp_path: Path
 ) -> None:

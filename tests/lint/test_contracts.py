@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verblint.contracts.contract import Argument, Contracts, Flag, FlagType, Gate
+from verblint.contracts.contract import Argument, Choice, Contracts, Flag, FlagType, Gate, GateFact, GateInput
 from verblint.contracts.contract_files import ContractError, read_contracts, read_verbs
 from verblint.contracts.strict_yaml import ContractFault
 
@@ -111,6 +111,52 @@ def test_gates_say_who_decides(tmp_path: Path) -> None:
     assert (verbs["check"].roles, verbs["check"].four_eyes) == ((), False)
     assert verbs["review"].roles == ("lead", "legal team")
     assert (verbs["review"].four_eyes, verbs["review"].distinct_from) == (True, ("check",))
+
+
+def test_gates_show_facts(tmp_path: Path) -> None:
+    rows = "[{field: amount, label: Amount, format: money, currency: EUR}, {field: seen.papers, label: Papers}]"
+    (gate,) = (
+        read_contracts(written(tmp_path, open=f"{WORKFLOW}gates: {{review: {{show: {rows}}}}}\n"))
+        .workflows["kyc.open"]
+        .gates.values()
+    )
+
+    assert gate.show == (GateFact("amount", "Amount", "money", "EUR"), GateFact("seen.papers", "Papers"))
+
+
+def test_gates_offer_decisions_with_a_look_and_fields(tmp_path: Path) -> None:
+    offered = "{name: 'yes', label: Pay, tone: positive, confirm: 'Sure?'}, 'no'"
+    gate = f"{{decisions: [{offered}], inputs: {{n: {{type: date, only_for: ['no']}}}}}}"
+    text = f"{WORKFLOW}gates: {{pay: {gate}}}\n"
+    found = read_contracts(written(tmp_path, open=text)).workflows["kyc.open"].gates["pay"]
+
+    assert found.decisions == ("yes", "no")
+    assert found.choices == (Choice("yes", "Pay", "positive", "Sure?"),)
+    assert found.inputs == {"n": GateInput("n", "date", only_for=("no",))}
+
+
+ASK = "verb: kyc.ask\nwrites: [letter, answer.text]\n"
+
+
+def test_a_fact_that_no_case_has_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = "".join(
+        f"      - {{field: {name}, label: X}}\n" for name in ("leter", "letter.page", "answer", "other", "entity")
+    )
+    head = WORKFLOW + "args: {e: {type: string}}\npayload: {initial: {entity: args.e}}\n"
+    found = faults(tmp_path, ask=ASK, open=f"{head}gates:\n  review:\n    show:\n{rows}")
+
+    assert [str(fault).partition("open.yaml")[2] for fault in found] == [
+        f":{line}:10: gates.review.show[{index}].field: no verb of this process writes {field}, and payload.initial"
+        f" does not have it{hint}"
+        for line, index, field, hint in ((11, 0, "leter", "; did you mean letter?"), (14, 3, "other", ""))
+    ]
+
+
+def test_a_verb_that_may_write_anything_may_write_every_fact(tmp_path: Path) -> None:
+    gates = "gates: {review: {show: [{field: other, label: X}]}}\n"
+
+    assert read_contracts(written(tmp_path, ask="verb: kyc.ask\n", open=WORKFLOW + gates)).workflows
+    assert read_contracts(written(tmp_path, open=WORKFLOW + gates)).workflows
 
 
 def test_direct_verbs_say_what_they_write(kyc: Contracts) -> None:
@@ -283,6 +329,35 @@ def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
         (WORKFLOW + "gates: {a: {four_eyes: maybe}}\n", "gates.a.four_eyes", "true or false"),
         (WORKFLOW + "gates: {check: {}, b: {distinct_from: [chek]}}\n", "gates.b.distinct_from[0]", "mean check?"),
         (WORKFLOW + "gates: {a: {distinct_from: a}}\n", "gates.a.distinct_from", "must be a list"),
+        (WORKFLOW + "gates: {a: {show: {x: y}}}\n", "gates.a.show", "must be a list"),
+        (WORKFLOW + "gates: {a: {show: [{field: x}]}}\n", "gates.a.show[0].label", "is missing"),
+        (WORKFLOW + "gates: {a: {show: [{field: 'x y', label: X}]}}\n", "gates.a.show[0].field", "a payload field"),
+        (WORKFLOW + "gates: {a: {show: [{field: x, label: ''}]}}\n", "gates.a.show[0].label", "one line"),
+        (
+            WORKFLOW + "gates: {a: {show: [{field: x, label: X, frmat: date}]}}\n",
+            "gates.a.show[0].frmat",
+            "mean format?",
+        ),
+        (
+            WORKFLOW + "gates: {a: {show: [{field: x, label: X, format: html}]}}\n",
+            "gates.a.show[0].format",
+            "must be text, money, date, datetime, number, yes/no, list or link",
+        ),
+        (
+            WORKFLOW + "gates: {a: {show: [{field: x, label: X, format: money, currency: Euro}]}}\n",
+            "gates.a.show[0].currency",
+            "like EUR",
+        ),
+        (
+            WORKFLOW + "gates: {a: {show: [{field: x, label: X, currency: EUR}]}}\n",
+            "gates.a.show[0].currency",
+            "only the format money",
+        ),
+        (
+            WORKFLOW + "gates: {a: {show: [{field: x, label: X}, {field: x, label: Y}]}}\n",
+            "gates.a.show[1]",
+            "listed twice",
+        ),
         (
             WORKFLOW + "flags: {orch_a: {type: boolean, initial: true}}\noutcome: orch_a\n",
             "outcome",
@@ -326,6 +401,43 @@ def test_a_mistake_is_named_with_its_field(tmp_path: Path, text: str, field: str
     found = [fault for fault in faults(tmp_path, one=text) if words in fault.message]
 
     assert [fault.field for fault in found] == [field]
+
+
+@pytest.mark.parametrize(
+    ("gate", "field", "words"),
+    [
+        ("decisions: [{label: X}]", "decisions[0].name", "is missing"),
+        ("decisions: [{name: x, tone: bad}]", "decisions[0].tone", "must be positive, negative or neutral"),
+        ("decisions: [{name: x, labl: X}]", "decisions[0].labl", "mean label?"),
+        ("decisions: [x, {name: x}]", "decisions[1]", "listed twice"),
+        ("decisions: [3]", "decisions[0]", "must be a text"),
+        ("inputs: {n: {}}", "inputs.n.type", "is missing"),
+        ("inputs: {n: {type: money}}", "inputs.n.type", "must be amount, comment, date, choice or yes/no"),
+        ("inputs: {n: {type: choice}}", "inputs.n", "a choice has values"),
+        ("inputs: {n: {type: date, minimum: 1}}", "inputs.n.minimum", "only the type amount"),
+        ("inputs: {n: {type: amount, max_length: 1}}", "inputs.n.max_length", "only the type comment"),
+        ("inputs: {n: {type: amount, minimum: 2, maximum: 1}}", "inputs.n.maximum", "must not be less than minimum"),
+        (
+            "decisions: [approve], inputs: {n: {type: date, only_for: [aprove]}}",
+            "inputs.n.only_for[0]",
+            "mean approve?",
+        ),
+        ("inputs: {n: {type: date, only_for: [ok]}}", "inputs.n.only_for[0]", "not one of the decisions"),
+    ],
+)
+def test_a_mistake_in_a_decision_form_is_named_with_its_field(
+    tmp_path: Path, gate: str, field: str, words: str
+) -> None:
+    fault = only_fault(tmp_path, one=f"{WORKFLOW}gates: {{a: {{{gate}}}}}\n")
+
+    assert (fault.field, words in fault.message) == (f"gates.a.{field}", True), fault.message
+
+
+def test_a_decision_has_a_form_of_a_bounded_size(tmp_path: Path) -> None:
+    inputs = ", ".join(f"n{number}: {{type: date}}" for number in range(21))
+    fault = only_fault(tmp_path, one=f"{WORKFLOW}gates: {{a: {{inputs: {{{inputs}}}}}}}\n")
+
+    assert (fault.field, fault.message) == ("gates.a.inputs", "a decision has at most 20 inputs")
 
 
 @pytest.mark.req("REG-13")

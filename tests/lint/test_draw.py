@@ -239,3 +239,23 @@ def test_shapes_and_lines_are_told_to_callers() -> None:
     assert picture.shapes == {"s": Box(10, 20, 36, 36), "a": Box(100, 0, 100, 80)}
     assert picture.edges == {"f": (Spot(46, 38), Spot(100, 38))}
     assert picture.view == Box(-10, -20, 230, 120)
+
+
+def test_labels_are_above_their_elements() -> None:
+    picture = draw(FLOW, labels={"a": " 12 <b>\n" + "x" * 90, "s": "3", "f": "no figure", "gone": "1"})
+    wide, round_one = one(picture, "a"), one(picture, "s")
+    pills = [part for part in wide.iter(f"{SVG}rect") if part.get("class") == "pill"]
+
+    assert texts(wide)[1].startswith("12 <b> xxx")
+    assert len(texts(wide)[1]) < 30
+    assert float(pills[0].get("y") or 0) < picture.shapes["a"].y
+    assert texts(round_one) == ["3"]
+    assert "no figure" not in picture.svg
+
+
+def test_the_focus_can_be_limited_to_some_elements() -> None:
+    picture = draw(FLOW, is_focusable={"a", "gone"})
+    root = parse(picture)
+
+    assert root.get("role") == "graphics-document"
+    assert [group.get("data-element-id") for group in root.iter() if group.get("tabindex") == "0"] == ["a"]

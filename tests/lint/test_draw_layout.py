@@ -90,3 +90,16 @@ def test_lines_that_do_not_meet_share_a_track() -> None:
     assert router.number_tracks() == {(False, 1): 2}
     assert [route.leave for route in (first, second, third)] == ["bottom"] * 3
     assert [track.number for track in router.tracks] == [0, 0, 1]
+
+
+def test_lines_between_the_same_nodes_are_apart() -> None:
+    lines = "".join(f'<sequenceFlow id="{id}" sourceRef="a" targetRef="b" name="{id}"/>' for id in ("f", "g", "h"))
+    fork = '<exclusiveGateway id="x"/><task id="c"/><task id="d"/>'
+    ways = "".join(f'<sequenceFlow id="w{n}" sourceRef="x" targetRef="{to}"/>' for n, to in enumerate("cdd"))
+    content = f'{HEAD}<process id="p"><task id="a"/><task id="b"/>{lines}{fork}{ways}</process></definitions>'.encode()
+
+    picture = draw(content)
+
+    assert len({picture.edges[id] for id in "fgh"}) == 3
+    assert len({picture.edges[f"w{n}"] for n in range(3)}) == 3
+    check_picture(content, picture)

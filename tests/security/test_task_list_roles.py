@@ -1,5 +1,6 @@
 """The engine's task list names people only: their roles are looked up, and two of one name have the least of both."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.support.gate_cases import review_registry
 from tests.support.gate_people import decisions, park
 from verblint.contracts.contract import Gate
 from verbworker.contract.person import Person
-from verbworker.errors import NotAllowed
+from verbworker.errors import InvocationInvalid, NotAllowed
 from verbworker.job.job import Job
 from verbworker.model.native_tasks import COMPLETING
 from verbworker.stores.cases.gates import GateStore
@@ -38,7 +39,9 @@ async def database(dsn: str) -> AsyncIterator[Database]:
         yield database
 
 
-async def complete(database: Database, gate: UUID, assignee: str, **options: Any) -> None:
+async def complete(
+    database: Database, gate: UUID, assignee: str, variables: dict[str, Any] | None = None, **options: Any
+) -> None:
     """Complete a task in the task list, as its assignee does."""
     engine = MemoryEngine(ENGINE)
     registry = review_registry(gate=Gate("review", "Review", ("approve", "reject"), "reviewer"))
@@ -58,7 +61,7 @@ async def complete(database: Database, gate: UUID, assignee: str, **options: Any
         element_id="Review",
         tenant_id="default",
         headers={"io.camunda.zeebe:assignee": assignee, "io.camunda.zeebe:userTaskKey": "9"},
-        variables={"decision": "approve"},
+        variables={"decision": "approve", **(variables or {})},
     )
     async with database.transaction() as connection:
         held = await GateStore(database).hold_in(connection, gate, None)
@@ -110,6 +113,45 @@ async def test_a_reviewer_decides_and_so_does_who_never_logged_in(database: Data
         await People(database).note("default", one)
 
     await complete(database, gate, "ada")
+
+    assert await decisions(database) == 1
+
+
+SUM = [{"name": "sum", "type": "amount", "required": True, "maximum": 100}]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "the input sum is missing"),
+        ({"inputs": {"sum": "1000"}}, "the input sum must be at most 100"),
+        ({"inputs": {"sun": "10"}}, "there is no input 'sun'"),
+        ({"inputs": "sum=10"}, "the variable inputs must be an object"),
+    ],
+)
+async def test_the_task_list_is_refused_inputs_that_do_not_fit(
+    database: Database, given: dict[str, Any], words: str
+) -> None:
+    _, gate = await park(database, inputs=SUM)
+
+    with pytest.raises(InvocationInvalid, match=words):
+        await complete(database, gate, "ada", given)
+
+    assert await decisions(database) == 0
+
+
+async def test_the_task_list_brings_inputs(database: Database) -> None:
+    _, gate = await park(database, inputs=SUM)
+    await complete(database, gate, "ada", {"inputs": {"sum": 10}})
+    stored = await database.fetchrow("SELECT inputs FROM verbworker.gate_decision")
+
+    assert stored is not None
+    assert json.loads(stored["inputs"]) == {"sum": "10"}
+
+
+async def test_a_variable_called_inputs_is_nothing_to_a_gate_without_them(database: Database) -> None:
+    _, gate = await park(database)
+    await complete(database, gate, "ada", {"inputs": "of another form"})
 
     assert await decisions(database) == 1
 

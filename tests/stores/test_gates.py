@@ -13,7 +13,7 @@ from tests.support import worker_boot as rooms
 from tests.support.eventually import eventually
 from tests.support.gate_cases import GATE, TENANT, GateSetup, job_of, memory, opened, review_registry
 from tests.support.leasing import LeasingEngine
-from verblint.contracts.contract import Gate
+from verblint.contracts.contract import Gate, GateInput
 from verbworker.contract.message import Message
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
 from verbworker.job.job import TENANT_ID, Job
@@ -621,6 +621,27 @@ async def test_the_next_verb_hears_the_decision(dsn: str, setup: GateSetup, engi
 
     assert frame.output is not None
     assert b'"heard":["anna: review approve (all is well)"]' in frame.output
+
+
+async def test_a_verb_reads_what_was_filled_in_with_a_decision(
+    dsn: str, database: Database, engine: MemoryEngine
+) -> None:
+    asked = {"sum": GateInput("sum", "amount", required=True), "sure": GateInput("sure", "yes/no")}
+    registry = review_registry(gate=Gate(GATE, "task_1", ("approve",), inputs=asked))
+    async with opened(database, engine, registry) as setup:
+        gate = await setup.parked()
+        with pytest.raises(InvocationInvalid, match="the input sum is missing"):
+            await setup.decide(gate)
+        given = {"sum": "12.50", "sure": "yes"}
+        made = await setup.gates.decide(gate.token_id, "approve", inputs=given, by="anna", tenant_id=TENANT)
+        (event,) = [one for one in await setup.events(gate.entry_id) if one.kind is Kind.GATE_DECIDED]
+        async with rooms.opened(dsn, registry, engine=engine) as room:  # type: ignore[arg-type]
+            frame = await room.frame(await room.work("hall.after"))
+
+    assert made.verdict is not None
+    assert made.verdict.inputs == event.detail["inputs"] == {"sum": "12.50", "sure": True}
+    assert frame.output is not None
+    assert b'"sum: 12.50","sure: True"' in frame.output
 
 
 @pytest.mark.req("WAIT-04")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from tests.support.databases import execute
@@ -364,6 +365,7 @@ async def test_an_erased_entry_verifies_before_and_after_its_seal_and_its_export
         ("runbook_entry SET request_key = 'x'", "request_key"),
         ("""runbook_entry SET outcome = '{"a":1}'""", "outcome"),
         ("gate_decision SET reason = 'x'", "decision.reason"),
+        ("""gate_decision SET inputs = '{"note": "x"}'""", "decision.inputs"),
         ("gate_decision SET decision = 'reject'", "decision.decision"),
     ],
 )
@@ -381,6 +383,30 @@ async def test_what_an_erasure_left_cannot_be_changed_unseen(
 
     assert [one.place for one in check.findings] == [place]
     assert [found for found, _ in check_entry(row["line"]).changed] == [place]
+
+
+async def test_inputs_of_a_decision_are_recorded_final_and_erased(database: Database, dsn: str) -> None:
+    stored = await StoredEntry.open(database)
+    await stored.start()
+    await decide(stored, note="Ada is ill")
+    with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+        await execute(dsn, """UPDATE verbworker.gate_decision SET inputs = '{"note": "x"}'""")
+    await execute(dsn, "SET session_replication_role = replica; UPDATE verbworker.gate_decision SET inputs = '{}'")
+    check = await RecordVerifier(database).verify("default")
+    (row,) = await database.fetch(query("retention", "export_entries"), [stored.entry_id])
+    forged = [one.place for one in check.findings], [place for place, _ in check_entry(row["line"]).changed]
+    whole = """UPDATE verbworker.gate_decision SET inputs = '{"note": "Ada is ill"}'"""
+    await execute(dsn, f"SET session_replication_role = replica; {whole}")
+    before = await RecordVerifier(database).verify("default")
+    await end(stored)
+    await database.execute("UPDATE verbworker.dispatch SET done_at = now()")
+    await Erasure(database).erase("default", stored.entry_id, by="op")
+    (line,) = await database.fetch(query("retention", "export_entries"), [stored.entry_id])
+    after = await RecordVerifier(database).verify("default")
+
+    assert forged == (["decision.inputs"], ["decision.inputs"])
+    assert (before.findings, after.findings) == ((), ())
+    assert "Ada" not in line["line"]
 
 
 async def test_an_erasure_leaves_no_digest_that_a_word_could_be_tried_on(database: Database) -> None:

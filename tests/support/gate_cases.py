@@ -42,6 +42,8 @@ def review_registry(domain: str = "hall", *, gate: Gate | None = None, declared:
     async def after(paper: Paper, call: Call) -> Result[Paper]:
         """Write down what was decided."""
         heard = [f"{made.by}: {made.gate} {made.decision} ({made.reason})" for made in call.decisions]
+        latest = call.decision(GATE)
+        heard += [] if latest is None else [f"{name}: {value}" for name, value in latest.inputs.items()]
         return Result(paper.model_copy(update={"heard": heard}))
 
     @verbs.verb(f"{domain}.escalate", mode="transactional", writes=("escalated",))

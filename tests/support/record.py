@@ -126,15 +126,18 @@ class SealedRecord:
                 last = made
 
 
-async def decide(stored: StoredEntry, by: str = "bob", reason: str = "all is in order") -> None:
-    """Have a person decide at the gate of a case."""
-    await stored.park(stored.token(kind=Wait.HUMAN_GATE, gate=GATE))
+async def decide(
+    stored: StoredEntry, by: str = "bob", reason: str = "all is in order", note: str = "seen by Ada"
+) -> None:
+    """Have a person decide at the gate of a case, with a note as its only input."""
+    form = {"inputs": [{"name": "note", "type": "comment"}]}
+    await stored.park(stored.token(kind=Wait.HUMAN_GATE, gate=GATE, detail=form))
     store, writes = GateStore(stored.database), GateWrites(stored.database)
     (gate,) = await store.gates("default", entry_id=stored.entry_id)
     async with stored.database.transaction() as connection:
         held = await store.hold_in(connection, gate.token_id, "default")
         assert held is not None
-        word = DecisionInput("approve", reason, Person(by))
+        word = DecisionInput("approve", reason, Person(by), {"note": note})
         await writes.decide_in(connection, held, word, send_within=None)
         await connection.execute(
             "UPDATE verbworker.gate_decision SET acked_at = now(), answer = 'completed' WHERE token_id = $1",

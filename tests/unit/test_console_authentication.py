@@ -20,6 +20,7 @@ from verbworker.console.access.live_logins import LiveLogins
 from verbworker.console.access.session import LoginSession, Signer
 from verbworker.console.access.session_store import SessionStore
 from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.model_pictures import ModelPictures
 from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.settings import ConsoleSettings, Logins
@@ -37,6 +38,7 @@ from verbworker.http.live_credentials import LiveCredentials
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
+from verbworker.work.gates.decide import Gates
 from verbworker.work.gates.gate_rules import GateRules
 
 NOW = 1_000_000.0
@@ -72,6 +74,8 @@ def make_authentication(*, is_open: bool = False, is_away: bool = False, roles: 
         tenant="default",
         catalogue=lambda: None,
         rules=GateRules(database),
+        gates=Gates(database),
+        models=ModelPictures(database),
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)
     rows = ConsoleSessions(database, absolute=timedelta(hours=1), idle=timedelta(hours=1))

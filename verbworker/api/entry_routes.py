@@ -1,5 +1,6 @@
 """The routes for cases: start, read, list, follow, claim, decide and cancel."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.incident_actions import MOST_RETRIES
 from verbworker.client.incident_records import IncidentDetail, IncidentPage, IncidentResolution
 from verbworker.client.records import (
+    DecisionRecord,
     EntryDetail,
     EntryPage,
     EntryRecord,
@@ -32,8 +34,9 @@ from verbworker.client.records import (
 )
 from verbworker.contract.message import Base64, Word
 from verbworker.contract.text import LONGEST_REASON
-from verbworker.errors import MessageInvalid, RequestConflict
+from verbworker.errors import InvocationInvalid, MessageInvalid, RequestConflict
 from verbworker.http.answers import RETRY_SOON
+from verbworker.runbook.decision_form import read_inputs
 from verbworker.runbook.event import Status
 
 _LONGEST_DECISION = 200  # characters; a decision is a word of the model's
@@ -68,6 +71,7 @@ class GateDecision(BaseModel):
     decision: Annotated[str, Field(min_length=1, max_length=_LONGEST_DECISION)]
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     gate: Annotated[Word | None, Field(description="the name of the gate, if the entry waits at several")] = None
+    inputs: dict[str, Any] = Field(default={}, description="what the gate asks for with the decision, by name")
 
 
 class ClaimRequest(BaseModel):
@@ -273,16 +277,25 @@ async def list_gates(
 async def decide_gate(where: UUID, wanted: GateDecision, client: Acting) -> GateRecord:
     """Decide at the gate that a gate id or an entry id names. Each gate is decided once.
 
-    The same decision with the same reason, sent again by the same sender, gets the answer of the first.
+    The same decision with the same reason and inputs, sent again by the same sender, gets the answer of the first.
     """
     try:
-        return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate)
+        return await client.decide(where, wanted.decision, reason=wanted.reason, gate=wanted.gate, inputs=wanted.inputs)
     except RequestConflict:
         found = await client.gate(where, gate=wanted.gate)
-        made = found.verdict
-        if made is None or (made.decision, made.reason, made.by) != (wanted.decision, wanted.reason, client.by):
+        if found.verdict is None or not _repeats(wanted, client.by, found.detail, found.verdict):
             raise
         return found
+
+
+def _repeats(wanted: GateDecision, by: str, detail: Mapping[str, Any], made: DecisionRecord) -> bool:
+    """Return whether a decision is the one that was made; inputs are compared as they are stored."""
+    if (made.decision, made.reason, made.by) != (wanted.decision, wanted.reason, by):
+        return False
+    try:
+        return read_inputs(detail, wanted.decision, wanted.inputs) == made.inputs
+    except InvocationInvalid:
+        return False
 
 
 @decisions.post("/gates/{where}/claim", operation_id="claim_gate")

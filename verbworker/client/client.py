@@ -258,15 +258,15 @@ class Client:
         *,
         reason: str = "",
         gate: str | None = None,
+        inputs: Mapping[str, object] | None = None,
         by: str | Person | None = None,
     ) -> GateRecord:
-        """Decide at a gate, which a gate id or an entry id names. Each gate is decided once.
+        """Decide once at a gate, which a gate id or an entry id names; `inputs` is what its contract asks for.
 
-        The decision is stored on return, and a worker tells the engine. Raises `InvocationInvalid` for a decision that
-        the gate does not accept, `RequestConflict` if it was decided, closed or claimed by another person before,
-        `NotAllowed` for a person who may not decide there, and `NotFound`.
+        The decision is stored on return, and a worker tells the engine. Raises `InvocationInvalid` for what the gate
+        does not accept, `RequestConflict` if it is decided, closed or claimed by another, `NotAllowed`, `NotFound`.
         """
-        return await self._gates.decide(where, decision, reason=reason, gate=gate, by=self._actor(by))
+        return await self._gates.decide(where, decision, reason=reason, gate=gate, inputs=inputs, by=self._actor(by))
 
     async def claim(
         self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S

@@ -1,7 +1,7 @@
 """A handle on one entry: read it, follow its events, await its result, decide and cancel."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -134,10 +134,16 @@ class EntryHandle:
         )
 
     async def decide(
-        self, decision: str, *, reason: str = "", gate: str | None = None, by: str | Person | None = None
+        self,
+        decision: str,
+        *,
+        reason: str = "",
+        gate: str | None = None,
+        inputs: Mapping[str, object] | None = None,
+        by: str | Person | None = None,
     ) -> GateRecord:
         """Decide at the gate where the entry waits; name the `gate` if it waits at several. See `Client.decide`."""
-        return await self._client.decide(self.entry_id, decision, reason=reason, gate=gate, by=by)
+        return await self._client.decide(self.entry_id, decision, reason=reason, gate=gate, inputs=inputs, by=by)
 
     async def cancel(self, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of the entry. See `Client.cancel`."""

@@ -1,5 +1,6 @@
 """What a client does at gates: list, decide, and claim with the engine's answer."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from verbworker.app.engine_links import EngineLinks
@@ -41,12 +42,21 @@ class GateActions:
         return self._record(await self._gates.find(await self._id(where), self._tenant, gate=gate))
 
     async def decide(
-        self, where: UUID | str, decision: str, *, reason: str, gate: str | None, by: Person
+        self,
+        where: UUID | str,
+        decision: str,
+        *,
+        reason: str,
+        gate: str | None,
+        inputs: Mapping[str, object] | None,
+        by: Person,
     ) -> GateRecord:
         """Decide at a gate."""
         token = await self._id(where)
         return self._record(
-            await self._gates.decide(token, decision, reason=reason, by=by, tenant_id=self._tenant, gate=gate)
+            await self._gates.decide(
+                token, decision, reason=reason, inputs=inputs, by=by, tenant_id=self._tenant, gate=gate
+            )
         )
 
     async def claim(self, where: UUID | str, *, gate: str | None, by: Person, wait: float) -> GateRecord:

@@ -211,6 +211,7 @@ class DecisionRecord(BaseModel):
     at: datetime
     answer: str | None
     trouble: str | None = Field(description="why the engine does not have it yet; null before an attempt failed")
+    inputs: dict[str, Any] = Field(default={}, description="what was filled in with the decision")
 
 
 class GateRecord(BaseModel):
@@ -254,7 +255,7 @@ class GateRecord(BaseModel):
     @classmethod
     def of(cls, gate: HumanGate, links: EngineLinks = NO_LINKS) -> Self:
         """Return the record of a gate."""
-        asked = {name: value for name, value in gate.detail.items() if name != "decisions"}
+        asked = asked_of(gate.detail)
         words = {
             "decisions": gate.decisions,
             "is_mirrored": gate.is_mirrored,
@@ -306,6 +307,11 @@ class MessageReceipt(BaseModel):
 def _fields(value: Any) -> Mapping[str, Any]:
     """Return the fields of a dataclass, without copying what they hold."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def asked_of(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the model and the contract ask of who decides, without what only the task's page needs."""
+    return {name: value for name, value in detail.items() if name not in ("decisions", "show", "choices", "inputs")}
 
 
 def _words(value: object) -> str:

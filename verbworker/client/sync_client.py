@@ -158,10 +158,16 @@ class SyncEntryHandle:
         return self._thread.call(lambda: self._handle.result(timeout=timeout))
 
     def decide(
-        self, decision: str, *, reason: str = "", gate: str | None = None, by: str | Person | None = None
+        self,
+        decision: str,
+        *,
+        reason: str = "",
+        gate: str | None = None,
+        inputs: Mapping[str, object] | None = None,
+        by: str | Person | None = None,
     ) -> GateRecord:
         """Decide at the gate where the entry waits."""
-        return self._thread.call(lambda: self._handle.decide(decision, reason=reason, gate=gate, by=by))
+        return self._thread.call(lambda: self._handle.decide(decision, reason=reason, gate=gate, inputs=inputs, by=by))
 
     def cancel(self, reason: str, *, by: str | Person | None = None) -> EntryRecord:
         """Request the end of the entry."""
@@ -302,10 +308,11 @@ class SyncClient:
         *,
         reason: str = "",
         gate: str | None = None,
+        inputs: Mapping[str, object] | None = None,
         by: str | Person | None = None,
     ) -> GateRecord:
         """Decide at a gate: see `Client.decide`."""
-        return self._call(lambda client: client.decide(where, decision, reason=reason, gate=gate, by=by))
+        return self._call(lambda client: client.decide(where, decision, reason=reason, gate=gate, inputs=inputs, by=by))
 
     def claim(
         self, where: EntryId, *, gate: str | None = None, by: str | Person | None = None, wait: float = CLAIM_WAIT_S

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
@@ -31,6 +31,7 @@ class DecisionBody(BaseModel):
 
     decision: Annotated[str, Field(min_length=1)]
     reason: str = ""
+    inputs: dict[str, Any] = Field(default={})
 
 
 class Api:
@@ -70,6 +71,7 @@ class Api:
             request.path_params["where"],
             wanted.decision,
             reason=wanted.reason,
+            inputs=wanted.inputs,
             gate=request.path_params.get("gate"),
         )
         return JSONResponse(_decision_to_json(decided))

@@ -15,6 +15,7 @@ from verbworker.console.access.authentication import BUG, Authentication, Page
 from verbworker.console.access.headers import SecurityHeaders
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
+from verbworker.console.pages import deployed_processes as process_pages
 from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
@@ -28,7 +29,11 @@ _READING: Final[tuple[tuple[str, Page], ...]] = (
     ("/", runbook_pages.listing),
     ("/entries/{entry_id:uuid}", runbook_pages.entry),
     ("/gates", gate_pages.inbox),
+    ("/gates/{where:uuid}", gate_pages.task),
     ("/dead-letters", trouble_pages.letters),
+    ("/processes", process_pages.index),
+    ("/processes/one", process_pages.process),
+    ("/bpmn.css", process_pages.stylesheet),
     ("/incidents", trouble_pages.incidents),
     ("/incidents/one", trouble_pages.incident),
     ("/verbs", plain_pages.verbs),
@@ -39,6 +44,7 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
     ("/entries/{entry_id:uuid}/cancel", runbook_pages.cancel),
     ("/gates/{where:uuid}/claim", gate_pages.claim),
     ("/gates/{where:uuid}/release", gate_pages.release),
+    ("/gates/{where:uuid}/assign", gate_pages.assign),
     ("/dead-letters/{letter_id:uuid}/redeliver", trouble_pages.redeliver),
     ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
     ("/incidents/resolve", trouble_pages.resolve),

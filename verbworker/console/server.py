@@ -20,6 +20,7 @@ from verbworker.console.access.session import Signer
 from verbworker.console.access.session_store import SessionStore
 from verbworker.console.api import Api
 from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.model_pictures import ModelPictures
 from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
@@ -35,6 +36,7 @@ from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 from verbworker.stores.people.console_sessions import ConsoleSessions
 from verbworker.stores.people.people import People
+from verbworker.work.gates.decide import Gates
 from verbworker.work.gates.gate_rules import GateRules
 
 _CONNECTIONS = 6  # one listens; pages are short, so five serve many people
@@ -110,6 +112,7 @@ def _tools(
     *,
     is_open: bool,
 ) -> PageTools:
+    refuse_unknown = settings.unknown_roles == "refuse"
     return PageTools(
         client=Client(settings, resources=Resources(settings, database, AsyncExitStack())),
         database=database,
@@ -119,5 +122,7 @@ def _tools(
         settings=console,
         tenant=settings.tenant,
         catalogue=catalogue,
-        rules=GateRules(database, refuse_unknown=settings.unknown_roles == "refuse"),
+        rules=GateRules(database, refuse_unknown=refuse_unknown),
+        gates=Gates(database, refuse_unknown=refuse_unknown),
+        models=ModelPictures(database),
     )

@@ -43,13 +43,14 @@ class Db(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A person's decision at a human gate."""
+    """A person's decision at a human gate. `inputs` is what was filled in with it; an amount is text: `"1250.00"`."""
 
     gate: str
     decision: str
     reason: str
     by: str
     at: datetime
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

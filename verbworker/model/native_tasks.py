@@ -21,6 +21,7 @@ CANCELING = f"{OWN_JOBS}task.canceling"
 
 DECISION = "decision"
 REASON = "reason"
+INPUTS = "inputs"
 """The variables in which a task list tells what a person decided; they stay local to the task."""
 
 _LISTENERS = (

@@ -96,6 +96,8 @@ def _changed_decision(row: Mapping[str, Any], event: Mapping[str, Any], detail: 
         return "decided_by"
     if row["reason"] != detail.get("reason", ""):
         return "reason"
+    if row.get("inputs", {}) != detail.get("inputs", {}):
+        return "inputs"
     names = ("token_id", "instance_uid", "gate", "decision", "decided_by", "decided_by_id")
     made = _digest_texts(None, *(row[name] for name in names), _micros(row["decided_at"]))
     is_same = event.get("digests") is None or json.loads(event["digests"])["decision"] == made

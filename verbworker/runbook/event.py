@@ -237,6 +237,8 @@ def describe(event: Event) -> str:
     match event.kind, event.detail:
         case Kind.STEP_COMPLETED, {"outcome": "bpmn_error"}:
             sentence = "{verb} ended with {error_code}"
+        case Kind.GATE_CLAIMED, {"assigned_by": str()}:
+            sentence = "{assigned_by} gave {gate} to {by}"
         case Kind.PARKED, detail if not detail.get("reason"):
             sentence = "Waiting"
         case Kind.GATE_GONE, detail if detail.get("decision"):

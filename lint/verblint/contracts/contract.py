@@ -113,12 +113,63 @@ class Flag:
         return find_text_misfit(value, MAX_FLAG_TEXT) if isinstance(value, str) else None
 
 
+FACT_FORMATS = ("text", "money", "date", "datetime", "number", "yes/no", "list", "link")
+"""How a fact of a task may be shown."""
+
+
+@value
+class GateFact:
+    """One fact that a gate's task shows: a field of the payload, its label, and how its value is written.
+
+    `currency` is that of an amount of money which names none itself.
+    """
+
+    field: str
+    label: str
+    format: str = "text"
+    currency: str | None = None
+
+
+TONES = ("positive", "negative", "neutral")
+"""What a decision is for the person who asked."""
+
+INPUT_TYPES = ("amount", "comment", "date", "choice", "yes/no")
+"""What a person may give with a decision."""
+
+
+@value
+class Choice:
+    """How one decision of a gate is offered: its label, its tone, and the question before it is made."""
+
+    name: str
+    label: str | None = None
+    tone: str = "neutral"
+    confirm: str | None = None
+
+
+@value
+class GateInput:
+    """A field that a person fills in with a decision; `only_for` are the decisions it belongs to, empty for all."""
+
+    name: str
+    type: str
+    label: str | None = None
+    required: bool = False
+    values: tuple[str, ...] = ()
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    max_length: int | None = None
+    currency: str | None = None
+    only_for: tuple[str, ...] = ()
+
+
 @value
 class Gate:
     """A human gate: its user task, the decisions it accepts, and who may decide.
 
     `audience` is a role, or several of which a person needs one. With `four_eyes`, the person who asked for the case
-    may not decide; `distinct_from` are gates whose deciders may not.
+    may not decide; `distinct_from` are gates whose deciders may not. `show` are the facts that a decision needs,
+    `choices` the decisions with a look of their own, and `inputs` what is filled in with one.
     """
 
     name: str
@@ -127,6 +178,9 @@ class Gate:
     audience: str | tuple[str, ...] | None = None
     four_eyes: bool = False
     distinct_from: tuple[str, ...] = ()
+    show: tuple[GateFact, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    inputs: Mapping[str, GateInput] = field(default_factory=dict)
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from verblint.contracts.contract import Contracts, DirectVerb, Origin, PolicyFie
 from verblint.contracts.field_shapes import Part, Shape, items, record
 from verblint.contracts.fields import policy_file, read_verb
 from verblint.contracts.strict_yaml import ContractFault, YamlError, load
+from verblint.names import nearest
 
 POLICY_FILE = "policies.yaml"
 
@@ -84,6 +85,8 @@ class _ContractReading:
                 if name in self._workflows:
                     message = f"{name} is a workflow verb; a process calls direct verbs only and hands over by message"
                     self._fault(verb.origin.at(*steps), message)
+            for steps, message in _unknown_facts(verb, self._directs):
+                self._fault(verb.origin.at(*steps), message)
 
     def add_policies(self, files: Iterable[Path], *, is_exact: bool) -> None:
         """Read policy files."""
@@ -149,3 +152,26 @@ def _policy_names(verb: WorkflowVerbFields) -> Iterator[tuple[Steps, str]]:
     if verb.policy is not None:
         yield ("policy",), verb.policy
     yield from ((("policies", step), name) for step, name in verb.policies.items())
+
+
+def _unknown_facts(verb: WorkflowVerbFields, directs: Mapping[str, DirectVerb]) -> Iterator[tuple[Steps, str]]:
+    """Yield the facts of gates whose field no case ever has, as far as the contracts say what verbs write."""
+    known = set(verb.initial)
+    for name in (*verb.sub_verbs, *verb.compensation.values()):
+        writes = directs[name].writes if name in directs else None
+        if writes is None:
+            return  # such a verb may write anything
+        known.update(writes)
+    for gate in verb.gates.values():
+        for index, fact in enumerate(gate.show):
+            if not any(_is_same_or_below(fact.field, one) or _is_same_or_below(one, fact.field) for one in known):
+                near = nearest(fact.field, sorted(known))
+                hint = f"; did you mean {near}?" if near else ""
+                yield (
+                    ("gates", gate.name, "show", index, "field"),
+                    f"no verb of this process writes {fact.field}, and payload.initial does not have it{hint}",
+                )
+
+
+def _is_same_or_below(field: str, above: str) -> bool:
+    return field == above or field.startswith(f"{above}.")

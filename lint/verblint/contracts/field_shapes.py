@@ -153,6 +153,16 @@ def one_or_items(shape: Shape) -> Shape:
     return Shape(read, lambda: {"anyOf": [shape.schema(), several.schema()]})
 
 
+def either(plain: Shape, fields: Shape) -> Shape:
+    """Accept a mapping with fields, or a plain value."""
+
+    def read(part: Part) -> Any:
+        return fields(part) if isinstance(part.value, dict) else plain(part)
+
+    # The fields come first: who describes one shape only describes those.
+    return Shape(read, lambda: {"anyOf": [fields.schema(), plain.schema()]})
+
+
 def mapping(names: Syntax, shape: Shape) -> Shape:
     """Accept a mapping from names of the author's choice to values of one shape."""
 

@@ -24,7 +24,12 @@ A complete workflow verb:
     outcome: orch_review_outcome         # the flag whose last value names how the case ended
     messages: {documents-received: corr_documents}   # message name: its correlation key
     gates:
-      review: {task: Review, decisions: [approve, reject], audience: reviewer}   # task is the id of the user task
+      review:
+        task: Review                     # the id of the user task
+        decisions: [{name: approve, label: Approve, tone: positive, confirm: "Approve for good?"}, reject]
+        inputs: {limit: {type: amount, currency: EUR, only_for: [approve]}}   # filled in with a decision
+        audience: reviewer
+        show: [{field: entity_ref, label: Customer}]       # the facts that the task's page shows first
     policy: standard                     # of every sub-verb ...
     policies: {kyc.request-documents: patient}       # ... except these
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
@@ -55,12 +60,10 @@ from verblint.contracts.contract import (
     DirectVerb,
     Flag,
     FlagType,
-    Gate,
     Origin,
     PolicyFields,
     RetryFields,
     Sentences,
-    Steps,
     WorkflowVerbFields,
 )
 from verblint.contracts.field_shapes import (
@@ -74,11 +77,11 @@ from verblint.contracts.field_shapes import (
     nullable,
     number,
     one,
-    one_or_items,
     record,
     text,
 )
-from verblint.names import OWN_JOBS, READER, nearest
+from verblint.contracts.gate_fields import GATE, Problem, gate_problems, make_gate
+from verblint.names import OWN_JOBS
 
 MAX_ATTEMPTS = 1_000_000  # practically unlimited, and within the 32 bits of an engine's retries
 MAX_COEFFICIENT = 1_000  # more is a typing error: the third pause would be a million times the first
@@ -87,8 +90,6 @@ TEN_YEARS = 10 * 366 * 86_400
 
 _MIN_BUDGET = 1024  # bytes; the envelope around the data needs a few hundred
 _MAX_VERSION = 999_999_999  # a schema's name has room for nine digits
-
-Problem = tuple[Steps, str]
 
 _ARGUMENT = record(
     Argument,
@@ -102,17 +103,6 @@ _FLAG = record(
     dict,
     {"type": choice(*FlagType), "initial": anything},
     {"values": items(text(syntax.PLAIN_TEXT)), "summary": nullable(text())},
-)
-_GATE = record(
-    dict,
-    {},
-    {
-        "task": nullable(text(syntax.ELEMENT_ID)),
-        "decisions": items(text(syntax.PLAIN_TEXT)),
-        "audience": nullable(one_or_items(text(syntax.ROLE))),
-        "four_eyes": boolean,
-        "distinct_from": items(text(syntax.ELEMENT_ID)),
-    },
 )
 _CORRELATION = record(
     dict,
@@ -154,7 +144,7 @@ WORKFLOW = record(
         "flags": mapping(syntax.FLAG_NAME, _FLAG),
         "outcome": nullable(text(syntax.FLAG_NAME)),
         "messages": mapping(syntax.TEXT, text(syntax.KEY_NAME)),
-        "gates": mapping(syntax.ELEMENT_ID, _GATE),
+        "gates": mapping(syntax.ELEMENT_ID, GATE),
         "policies": mapping(syntax.VERB_NAME, text(syntax.POLICY_NAME)),
         "compensation": mapping(syntax.VERB_NAME, _VERB),
         "errors": mapping(syntax.VERB_NAME, items(text(syntax.ERROR_CODE))),
@@ -236,7 +226,7 @@ def _make_workflow(given: dict[str, Any], origin: Origin) -> WorkflowVerbFields:
         business_key=correlation.get("business_key"),
         correlation=correlation.get("keys", {}),
         flags={flag: _make_flag(flag, **fields) for flag, fields in flags.items()},
-        gates={gate: _make_gate(gate, **fields) for gate, fields in gates.items()},
+        gates={gate: make_gate(gate, **fields) for gate, fields in gates.items()},
         **payload,
         **given,
     )
@@ -244,10 +234,6 @@ def _make_workflow(given: dict[str, Any], origin: Origin) -> WorkflowVerbFields:
 
 def _make_flag(name: str, *, type: str, initial: Any, values: tuple[str, ...] = (), summary: str | None = None) -> Flag:
     return Flag(name, FlagType(type), initial, values)
-
-
-def _make_gate(name: str, *, task: str | None = None, **others: Any) -> Gate:
-    return Gate(name, task or name, **others)
 
 
 def _make_direct(given: dict[str, Any], origin: Origin) -> DirectVerb:
@@ -275,7 +261,7 @@ def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
     for message, key in verb.messages.items():
         if key not in verb.correlation:
             yield ("messages", message), f"{key} is not declared in correlation.keys"
-    yield from _gate_problems(verb.gates)
+    yield from gate_problems(verb.gates)
     for target, source in verb.initial.items():
         if source.removeprefix("args.") not in verb.args:
             yield ("payload", "initial", target), f"{source} is not declared in args"
@@ -283,19 +269,6 @@ def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
         for target in targets:
             if any(other.startswith(f"{target}.") for other in targets):
                 yield ("payload", where, target), f"{target} is both a value and an object with fields"
-
-
-def _gate_problems(gates: Mapping[str, Gate]) -> Iterator[Problem]:
-    for name, gate in gates.items():
-        for index, other in enumerate(gate.distinct_from):
-            if other not in gates:
-                near = nearest(other, gates)
-                yield (
-                    ("gates", name, "distinct_from", index),
-                    f"{other} is not declared in gates{f'; did you mean {near}?' if near else ''}",
-                )
-        if READER in gate.roles:
-            yield ("gates", name, "audience"), f"the role {READER} may only look; name the role that decides"
 
 
 def _argument_problems(args: Mapping[str, Argument]) -> Iterator[Problem]:

@@ -68,6 +68,8 @@ ENDPOINT = Syntax(
 ROLE = Syntax(
     r"[^\s,\x00-\x1f\x7f-\x9f]+(?: [^\s,\x00-\x1f\x7f-\x9f]+){0,9}", "a role, like reviewer: words without commas"
 )
+LABEL = Syntax(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,80}", "a label: one line of 1 to 80 characters")
+CURRENCY = Syntax(r"[A-Z]{3}", "a currency by its ISO code, like EUR")
 JOB_TYPE = Syntax(r"[a-z0-9.-]+", "a job type in lower case, like kyc.open-case")
 HEADER_KEY = Syntax(r"[a-z0-9][a-z0-9_.-]{0,63}", "a header's key, like letter")
 ERROR_TYPE = Syntax(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")

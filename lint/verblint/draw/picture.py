@@ -18,12 +18,15 @@ from verblint.draw.layout.drawn_layout import lay_out_by_diagram
 from verblint.draw.layout.made_layout import lay_out
 from verblint.draw.node_svg import LABEL_WIDTH, label_size, node_svg
 from verblint.draw.stylesheet import HEAT_LEVELS, STATES, STYLESHEET
-from verblint.draw.wrap import printable
+from verblint.draw.wrap import printable, text_width
 from verblint.startup.value import value
 
 THEMES = ("auto", "light", "dark")
 _MARGIN = 20.0  # pixels around everything, so that lines at the edge are whole
 _LONGEST_NOTE = 2_000  # characters of a tooltip
+_LONGEST_LABEL = 24
+_PILL_HEIGHT, _PILL_SIZE = 14.0, 10.0
+_BOLD = 1.15  # how much wider bold letters are
 _NO_MARKS: Mapping[str, Collection[str]] = MappingProxyType({})
 _NO_NOTES: Mapping[str, str] = MappingProxyType({})
 _KNOWN_STATES = frozenset((*STATES, *(f"heat-{level}" for level in range(1, HEAT_LEVELS + 1))))
@@ -57,16 +60,18 @@ def draw(
     *,
     marks: Mapping[str, Collection[str]] = _NO_MARKS,
     notes: Mapping[str, str] = _NO_NOTES,
+    labels: Mapping[str, str] = _NO_NOTES,
     theme: str = "auto",
     has_style: bool = True,
-    is_focusable: bool = False,
+    is_focusable: bool | Collection[str] = False,
 ) -> Picture:
     """Draw a model, given as bytes or as the root element that `verblint.read` returned.
 
     `marks` gives elements states by id: `taken`, `done`, `active`, `waiting`, `incident`, `heat-1` to `heat-5`. `notes`
-    are texts by id that are shown with the title of the element. The theme is `light`, `dark` or, with
-    `auto`, that of the reader's system. Without `has_style` the page must bring `STYLESHEET`. With `is_focusable` every
-    element of the flow can be reached by the keyboard.
+    are texts by id that are shown with the title of the element, and `labels` short ones, such as a count, that are
+    always shown above it. The theme is `light`, `dark` or, with `auto`, that of the reader's system. Without
+    `has_style` the page must bring `STYLESHEET`. With `is_focusable` every element of the flow, or each of these ids,
+    can be reached by the keyboard.
 
     Raises ModelError for bytes that the reader rejects, and ValueError for an unknown state or theme.
     """
@@ -75,14 +80,15 @@ def draw(
         raise ValueError(f"no such state: {', '.join(sorted(unknown))}")
     if theme not in THEMES:
         raise ValueError(f"no such theme: {theme}")
+    given = _Given(marks, notes, labels)
     style = _Style(theme, has_style, is_focusable)
     if isinstance(model, bytes):
         root = read(model)
         try:
-            return _draw(root, _Canvas(read_content(root), marks, notes, style))
+            return _draw(root, _Canvas(read_content(root), given, style))
         finally:
             root.document.take_apart()
-    return _draw(model, _Canvas(read_content(model), marks, notes, style))
+    return _draw(model, _Canvas(read_content(model), given, style))
 
 
 def _draw(root: Element, canvas: "_Canvas") -> Picture:
@@ -98,18 +104,30 @@ class _Style:
 
     theme: str
     has_rules: bool
-    is_focusable: bool
+    is_focusable: bool | Collection[str]
+
+    def has_focus(self, figure: Figure) -> bool:
+        """Return whether the keyboard reaches a figure."""
+        if isinstance(self.is_focusable, bool):
+            return self.is_focusable and figure.is_flow_node
+        return bool(figure.id) and figure.id in self.is_focusable
+
+
+@value
+class _Given:
+    """What a caller has to say about elements, by id."""
+
+    marks: Mapping[str, Collection[str]]
+    notes: Mapping[str, str]
+    labels: Mapping[str, str]
 
 
 class _Canvas:
     """Writes the elements of a content that has places."""
 
-    def __init__(
-        self, content: DrawnContent, marks: Mapping[str, Collection[str]], notes: Mapping[str, str], style: _Style
-    ) -> None:
+    def __init__(self, content: DrawnContent, given: _Given, style: _Style) -> None:
         self.content = content
-        self._marks = marks
-        self._notes = notes
+        self._given = given
         self._style = style
 
     def picture(self, *, is_made_up: bool) -> Picture:
@@ -118,7 +136,7 @@ class _Canvas:
         title, description = title_of(self.content), describe(self.content)
         box = " ".join(number(value) for value in view)
         size = f'width="{number(view.width)}" height="{number(view.height)}"'
-        role = "graphics-document" if self._style.is_focusable else "img"
+        role = "img" if self._style.is_focusable is False else "graphics-document"
         theme = f' data-theme="{self._style.theme}"' if self._style.theme != "auto" else ""
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="bpmn" role="{role}"{theme} viewBox="{box}" {size}>',
@@ -171,9 +189,10 @@ class _Canvas:
     def _figure(self, figure: Figure, box: Box) -> str:
         states = self._states(figure.id)
         title = f"{name_in_words(figure)} ({kind_in_words(figure)})"
-        focus = ' tabindex="0" role="graphics-symbol"' if self._style.is_focusable and figure.is_flow_node else ""
-        body = "".join(node_svg(figure, box))
-        return self._group(figure.id, figure_classes(figure), states, title, body + _badge(box, states), focus)
+        focus = ' tabindex="0" role="graphics-symbol"' if self._style.has_focus(figure) else ""
+        body = "".join(node_svg(figure, box)) + _badge(box, states)
+        label = self._given.labels.get(figure.id, "") if figure.id else ""
+        return self._group(figure.id, figure_classes(figure), states, title, body + _pill(figure, box, label), focus)
 
     def _line(self, line: FlowLine) -> str:
         source, target = self.content.find(line.source), self.content.find(line.target)
@@ -185,14 +204,14 @@ class _Canvas:
         return self._group(line.id, edge_classes(line), self._states(line.id), title, body, "")
 
     def _states(self, id: str) -> list[str]:
-        return sorted(self._marks.get(id, ())) if id else []
+        return sorted(self._given.marks.get(id, ())) if id else []
 
     def _group(self, id: str, classes: str, states: list[str], title: str, body: str, more: str) -> str:
         named = f' data-element-id="{escape(id)}"' if id else ""
         if states:
             classes += "".join(f" is-{state}" for state in states)
             title += "\n" + ", ".join(states)
-        note = self._notes.get(id, "") if id else ""
+        note = self._given.notes.get(id, "") if id else ""
         if note:
             title += "\n" + printable(note[:_LONGEST_NOTE])
         return f'<g class="{classes}"{named}{more}><title>{escape(title)}</title>{body}</g>'
@@ -263,3 +282,19 @@ def _badge(box: Box, states: list[str]) -> str:
     x, y = number(box.right - 4), number(box.y + 4)
     sign = f'<text class="sign" x="{x}" y="{number(box.y + 8)}">{_SIGNS[state]}</text>' if _SIGNS[state] else ""
     return f'<circle class="badge" cx="{x}" cy="{y}" r="9"/>{sign}'
+
+
+def _pill(figure: Figure, box: Box, label: str) -> str:
+    """Return a short text above a figure, at its left."""
+    text = " ".join(printable(label[:_LONGEST_LABEL]).split())
+    if not text:
+        return ""
+    width = text_width(text, _PILL_SIZE) * _BOLD + 10
+    # Its right end leaves room for the sign of a state.
+    x = box.x + 6 if figure.form == "rectangle" else box.centre.x + 6 - width
+    y = box.y - _PILL_HEIGHT + (3 if figure.form == "rectangle" else -1)
+    size = f'width="{number(width)}" height="{number(_PILL_HEIGHT)}" rx="7"'
+    middle = f'x="{number(x + width / 2)}" y="{number(y + 10.5)}"'
+    return (
+        f'<rect class="pill" x="{number(x)}" y="{number(y)}" {size}/><text class="count" {middle}>{escape(text)}</text>'
+    )

@@ -73,20 +73,22 @@ _RULES = f"""\
 .bpmn text.halo{{paint-order:stroke;stroke:var(--bpmn-page);stroke-width:3px;stroke-linejoin:round}}
 .bpmn text.heading{{font-size:14px;font-weight:bold;text-anchor:start}}
 .bpmn text.sign{{font-size:11px;font-weight:bold;fill:var(--bpmn-page)}}
+.bpmn .pill{{fill:var(--bpmn-page);stroke:currentColor;stroke-width:1.2}}
+.bpmn text.count{{font-size:10px;font-weight:bold}}
 .bpmn .badge{{stroke:var(--bpmn-page);stroke-width:1.5}}
 {"".join(map(_heat, range(1, HEAT_LEVELS + 1)))}.bpmn .is-taken{{color:var(--bpmn-taken)}}
 .bpmn .is-taken>.flow{{stroke-width:2.8}}
 .bpmn .is-done{{color:var(--bpmn-done)}}
 .bpmn .is-active{{color:var(--bpmn-active)}}
 .bpmn .is-active>.shape{{stroke-width:3}}
-.bpmn .is-active:not(.scope)>.shape{{fill:var(--bpmn-active-fill)}}
+.bpmn .is-active:not(.scope,[class*=is-heat-])>.shape{{fill:var(--bpmn-active-fill)}}
 .bpmn .is-waiting{{color:var(--bpmn-waiting)}}
 .bpmn .is-waiting>.shape{{stroke-width:3}}
-.bpmn .is-waiting:not(.scope)>.shape{{fill:var(--bpmn-waiting-fill)}}
+.bpmn .is-waiting:not(.scope,[class*=is-heat-])>.shape{{fill:var(--bpmn-waiting-fill)}}
 .bpmn .is-incident{{color:var(--bpmn-incident)}}
 .bpmn .is-incident>.shape{{stroke-width:3}}
-.bpmn .is-incident:not(.scope)>.shape{{fill:var(--bpmn-incident-fill)}}
-.bpmn .badge{{fill:currentColor}}
+.bpmn .is-incident:not(.scope,[class*=is-heat-])>.shape{{fill:var(--bpmn-incident-fill)}}
+.bpmn .badge{{color:inherit;fill:currentColor}}
 .bpmn [tabindex]:focus{{outline:3px solid var(--bpmn-active);outline-offset:4px}}
 """
 

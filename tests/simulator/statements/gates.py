@@ -27,6 +27,7 @@ def _gate(s: Session, token: Values) -> Values:
     names = ("decision", "decided_by", "decided_at", "answer")
     row["trouble"] = None if decision is None else decision["last_error"]
     row |= {name: None if decision is None else decision[name] for name in names}
+    row["inputs"] = None if decision is None else decision["inputs"]
     return {**row, "why": None if decision is None else decision["reason"]}
 
 
@@ -88,6 +89,7 @@ async def decide(
     attempts: int,
     timeout: timedelta,
     by_id: UUID | None,
+    inputs: str,
 ) -> list[Values]:
     token = _find(s, token_id)
     if token is None or await s.lock("gate_decision", (token_id,)) is not None:
@@ -97,6 +99,7 @@ async def decide(
         **{name: token[name] for name in ("token_id", "tenant_id", "entry_id", "instance_uid", "gate")},
         "decision": decision,
         "reason": reason,
+        "inputs": inputs,
         "decided_by": by,
         "decided_by_id": by_id,
         "decided_at": now,
@@ -280,6 +283,7 @@ async def heard(s: Session, uid: UUID, decisions: bool, messages: bool) -> list[
             "payload": None,
             "is_opaque": False,
             "heard_at": row["decided_at"],
+            "inputs": row["inputs"],
         }
         for row in s.rows("gate_decision")
         if decisions and row["instance_uid"] == uid and row["answer"] != "gone"
@@ -296,6 +300,7 @@ async def heard(s: Session, uid: UUID, decisions: bool, messages: bool) -> list[
             "payload": row["payload"],
             "is_opaque": row["is_opaque"],
             "heard_at": row["consumed_at"],
+            "inputs": None,
         }
         for row in s.rows("inbox_message")
         if messages and row["instance_uid"] == uid and row["state"] == "consumed"

@@ -12,7 +12,8 @@ from verbworker.cli.shared_options import ANY_ID, By, Cursor, Dsn, Json, Limit, 
 from verbworker.client.client import Client
 from verbworker.client.gate_actions import CLAIM_WAIT_S
 from verbworker.client.records import GateRecord
-from verbworker.errors import RequestConflict
+from verbworker.contract.text import tell_name
+from verbworker.errors import InvocationInvalid, RequestConflict
 
 app = typer.Typer(help="Gates: cases that wait for a person to decide.", no_args_is_help=True)
 
@@ -55,6 +56,10 @@ def decide(
     where: Where,
     decision: Annotated[str, typer.Argument(help="Decision, one of those the gate accepts.")],
     reason: OptionalReason = "",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=VALUE", help="What the gate asks for with the decision. Repeatable."),
+    ] = None,
     gate: GateName = None,
     by: By = "",
     wait: Annotated[
@@ -68,10 +73,11 @@ def decide(
 
     With --wait also if the engine refuses the decision until then; it is stored, and a worker sends it again.
     """
+    given = _read_inputs(inputs or [])
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work(client: Client) -> GateRecord:
-        decided = await client.decide(where, decision, reason=reason, gate=gate)
+        decided = await client.decide(where, decision, reason=reason, gate=gate, inputs=given)
         return await _await_answer(client, decided, wait)
 
     with busy(f"deciding {decision}"):
@@ -87,6 +93,19 @@ def decide(
             f"the decision at {decided.gate} is stored, but the engine has not taken it: {decided.verdict.trouble};"
             " a worker sends it again"
         )
+
+
+def _read_inputs(lines: list[str]) -> dict[str, str]:
+    """Return the values of `NAME=VALUE` by name."""
+    given: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise InvocationInvalid("write an input as NAME=VALUE")
+        if name.strip() in given:
+            raise InvocationInvalid(f"the input {tell_name(name.strip())} is given twice")
+        given[name.strip()] = value
+    return given
 
 
 ClaimWait = Annotated[

@@ -40,7 +40,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 FORM: Final = "application/x-www-form-urlencoded"
 TOKEN: Final = "csrf"
-_MOST_FIELDS = 40  # our largest form has fewer than ten
+_MOST_FIELDS = 40  # our largest form has up to twenty inputs of a decision, and fewer than ten others
 OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
 BUG: Final = "This page failed with an unexpected error. See the console's log."
 

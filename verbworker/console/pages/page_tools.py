@@ -12,6 +12,7 @@ from verbworker.client.client import Client
 from verbworker.client.records import GateRecord
 from verbworker.console.access.session import LoginSession
 from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.model_pictures import ModelPictures
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.settings import ConsoleSettings
@@ -19,12 +20,14 @@ from verbworker.contract.text import LONGEST_REASON
 from verbworker.errors import InvocationInvalid
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
+from verbworker.work.gates.decide import Gates
 from verbworker.work.gates.gate_rules import GateAccess, GateRules
 
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
     "claimed": "You claimed this task. Nobody else can decide it until it is released.",
     "claimed-later": "You claimed this task. The engine's task list does not have that yet; it is sent again.",
+    "assigned": "The task is passed on.",
     "released": "You released this task.",
     "released-later": "You released this task. The engine's task list does not have that yet; it is sent again.",
     "cancelled": "Cancellation is requested. Completed steps are not undone.",
@@ -46,6 +49,8 @@ class PageTools:
     tenant: str
     catalogue: Callable[[], list[ListedVerb] | None]
     rules: GateRules
+    gates: Gates
+    models: ModelPictures
 
     def sees_jobs_without_entry(self, session: LoginSession) -> bool:
         """Return whether a session may see jobs that belong to no entry: only the operator's own tenant may."""

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from verbworker.client.client import Client
 from verbworker.client.records import EntryPage, EntryRecord, EventRecord
 from verbworker.console.live_updates import RUNBOOK
+from verbworker.console.pages.case_picture import case_picture
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.console.settings import pick
 from verbworker.errors import InvocationInvalid, PayloadIntegrityError, StoreError, StoreUnavailable
@@ -65,13 +66,14 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
         here="/",
         live=str(entry_id),
         entry=found,
-        timeline=[_line(event) for event in events[-_MOST_EVENTS:]],
+        timeline=[line(event) for event in events[-_MOST_EVENTS:]],
         earlier=max(0, len(events) - _MOST_EVENTS),
         done_verbs=done,
         open_gates=open_gates,
         access=await visit.access(tools, open_gates),
         decided=[gate for gate in gates if gate.verdict is not None],
         messages=await tools.overview.messages(entry_id),
+        picture=await case_picture(tools, found, carrier, events),
         carrier=carrier,
         payload=None if carrier is None else await _payload(tools, found, carrier),
         may_cancel=carrier is not None and not found.is_final,
@@ -108,7 +110,7 @@ async def _payload(tools: PageTools, entry: EntryRecord, carrier: Carrier) -> di
     }
 
 
-def _line(event: EventRecord) -> tuple[EventRecord, str, str]:
+def line(event: EventRecord) -> tuple[EventRecord, str, str]:
     """Return an event, its sentence, and its reason unless the sentence contains it."""
     words, why = event.sentence, str(event.detail.get("reason") or "")
     return event, words, "" if why in words else why

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -29,6 +29,7 @@ class GateVerdict:
     at: datetime
     answer: str | None
     trouble: str | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +281,12 @@ class GateStore:
         *,
         send_within: timedelta | None,
         person_id: UUID | None = None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> datetime | None:
         """Store a gate's decision; None when it already has one. With `send_within` the caller informs the engine."""
         asked, retry_after = (0, timedelta(0)) if send_within is None else (1, send_within)
-        at: datetime | None = await connection.fetchval(
-            query("gates", "decide"), token_id, decision, reason, by, asked, retry_after, person_id
-        )
+        given = decision, reason, by, asked, retry_after, person_id, json.dumps(inputs or {})
+        at: datetime | None = await connection.fetchval(query("gates", "decide"), token_id, *given)
         return at
 
     async def close_in(self, connection: Connection, token_id: UUID, *, closed_as: str) -> bool:
@@ -373,7 +374,10 @@ class GateStore:
         made = (row for row in rows if row["kind"] == "decision")
         came = (row for row in rows if row["kind"] == "message")
         return (
-            tuple(Decision(row["name"], row["value"], row["reason"], row["by"], row["at"]) for row in made),
+            tuple(
+                Decision(row["name"], row["value"], row["reason"], row["by"], row["at"], json.loads(row["inputs"]))
+                for row in made
+            ),
             tuple(
                 read_message(
                     *(row["name"], row["value"], row["key"], row["payload"], row["at"]), is_opaque=row["is_opaque"]
@@ -383,17 +387,11 @@ class GateStore:
         )
 
 
-def audience_of(detail: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the roles that may decide at a gate, by its detail; empty means any."""
-    roles = detail.get("audience") or ()
-    return (roles,) if isinstance(roles, str) else tuple(roles)
-
-
 def _verdict(row: Row) -> GateVerdict | None:
     if row["decided_at"] is None:
         return None
     made = row["decision"], row["why"], row["decided_by"], row["decided_at"]
-    return GateVerdict(*made, row["answer"], row["trouble"])
+    return GateVerdict(*made, row["answer"], row["trouble"], json.loads(row["inputs"]))
 
 
 def _gate(row: Row) -> HumanGate:

@@ -36,6 +36,10 @@ class People:
                 given = None if now is None else sorted(now)
                 await self._database.execute(query("people", "change_roles"), tenant_id, row["person_id"], given)
 
+    async def names(self, tenant_id: str) -> list[str]:
+        """Return the names of people who logged in, the latest login first, without keys that are gone."""
+        return [row["name"] for row in await self._database.fetch(query("people", "names"), tenant_id)]
+
     async def named_in(self, connection: Connection, tenant_id: str, name: str) -> Person:
         """Return the person of this name. Of several, only the roles that all of them have, and no identity.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from verbworker.stores.cases.page_key import PageKey
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.suspensions import Suspensions
 from verbworker.stores.database import Connection, Database
+from verbworker.stores.people.people import People
 from verbworker.work.gates.assignees import Assignees, tasks_of
 from verbworker.work.gates.gate_writes import (
     CLAIMED_FOR,
@@ -219,6 +220,7 @@ class Gates:
     def __init__(self, database: Database, engine: Engine | None = None, *, refuse_unknown: bool = False) -> None:
         self._database = database
         self._gates = GateStore(database)
+        self._people = People(database)
         self._writes = GateWrites(database, refuse_unknown=refuse_unknown)
         self._sender = None if engine is None else DecisionSender(database, engine)
 
@@ -276,6 +278,20 @@ class Gates:
 
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
 
+    async def assign(self, where: UUID, to: str, by: Person, tenant_id: str) -> HumanGate:
+        """Give a gate to another person, whose roles are those of the last login under this name.
+
+        Raises `NotAllowed` if the one may not give it away, or the other may not decide there.
+        """
+        require_name("the name of who gets it", to, LONGEST_WORD)
+
+        async def assign(connection: Connection, held: HumanGate) -> None:
+            person = await self._people.named_in(connection, tenant_id, to)
+            if held.claimed_by is None or not person.is_same(held.claimed_by, held.claimed_by_id):
+                await self._writes.assign_in(connection, held, person, by)
+
+        return await self._at((await self.find(where, tenant_id)).token_id, tenant_id, None, assign)
+
     async def await_engine(self, gate: HumanGate, seconds: float) -> HumanGate:
         """Return the gate once the engine has its claim or release, or said why not; as it is after `seconds`.
 
@@ -293,15 +309,23 @@ class Gates:
         return gate
 
     async def decide(
-        self, where: UUID, decision: str, *, reason: str = "", by: str | Person, tenant_id: str, gate: str | None = None
+        self,
+        where: UUID,
+        decision: str,
+        *,
+        reason: str = "",
+        inputs: Mapping[str, object] | None = None,
+        by: str | Person,
+        tenant_id: str,
+        gate: str | None = None,
     ) -> HumanGate:
         """Decide at a gate, which a token or an entry names. Each gate is decided once.
 
-        Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
-        or claimed by another person, `NotAllowed` and `NotFound`. The returned gate shows whether the engine
-        has the decision.
+        Raises `InvocationInvalid` for a decision or inputs that the gate does not accept, `RequestConflict` if it was
+        decided, closed or claimed by another person, `NotAllowed` and `NotFound`. The returned gate shows whether the
+        engine has the decision.
         """
-        word = DecisionInput(decision, reason, as_person(by))
+        word = DecisionInput(decision, reason, as_person(by), inputs or {})
         require_readable(word)
         found = await self.find(where, tenant_id, gate=gate)
         tells = self._sender is not None and self._sender.engine_id == found.engine_id

@@ -13,6 +13,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import PermanentContract
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
+from verbworker.runbook.decision_form import form_of
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.gates import EarlierGate, GateStore, SilentGate
 from verbworker.stores.database import Database
@@ -132,7 +133,7 @@ def gate_token(visit: JobVisit, gate: Gate, waits: Waits) -> ParkedToken:
     return replace(
         visit.token(Wait.HUMAN_GATE, f"Awaiting {' or '.join(gate.roles) or gate.name}"),
         gate=gate.name,
-        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form, **_rules(gate)},
+        detail={"decisions": list(gate.decisions), **asked_of(visit.job), **form, **_rules(gate), **_page(gate)},
     )
 
 
@@ -140,6 +141,16 @@ def _rules(gate: Gate) -> dict[str, object]:
     """Return who may decide, as far as the contract says."""
     rules = {"audience": list(gate.roles), "four_eyes": gate.four_eyes, "distinct_from": list(gate.distinct_from)}
     return {name: rule for name, rule in rules.items() if rule}
+
+
+def _page(gate: Gate) -> dict[str, object]:
+    """Return what the task's page shows. Only the declaration is stored here; the values stay in the payload."""
+    form = form_of(gate)
+    if not gate.show:
+        return form
+    names = ("field", "label", "format", "currency")
+    rows = [{name: getattr(fact, name) for name in names if getattr(fact, name) is not None} for fact in gate.show]
+    return {"show": rows, **form}
 
 
 def asked_of(job: Job) -> dict[str, object]:

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from verbworker.contract.person import SUPERVISOR, Person
 from verbworker.errors import NotAllowed
-from verbworker.stores.cases.gates import GateStore, HumanGate, Involved, audience_of
+from verbworker.runbook.decision_form import audience_of
+from verbworker.stores.cases.gates import GateStore, HumanGate, Involved
 from verbworker.stores.database import Connection, Database
 
 
@@ -32,11 +33,12 @@ class RuledGate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateAccess:
-    """What a person may do at a gate: why not decide, claim or release; empty where it is allowed."""
+    """What a person may do at a gate: why not decide, claim, release or assign; empty where it is allowed."""
 
     decide: str = ""
     claim: str = ""
     release: str = ""
+    assign: str = ""
 
 
 class GateRules:
@@ -63,6 +65,17 @@ class GateRules:
         if why := self._refuse_release(gate, person):
             raise NotAllowed(why)
 
+    def require_assigner(self, gate: RuledGate, person: Person) -> None:
+        """Raise `NotAllowed` unless this person may give a gate to another person."""
+        if why := self._refuse_assignment(gate, person):
+            raise NotAllowed(why)
+
+    def roles_of(self, person: Person) -> list[str] | None:
+        """Return the roles that count for a person; None where none are declared and none are needed."""
+        if person.roles is None:
+            return [] if self._refuse_unknown else None
+        return sorted(person.roles)
+
     async def access(self, tenant_id: str, gates: Sequence[RuledGate], person: Person) -> dict[UUID, GateAccess]:
         """Return what a person may do at open gates, as far as it can be known before it is done."""
         involved = await self._gates.find_people(tenant_id, [gate.token_id for gate in gates])
@@ -70,13 +83,13 @@ class GateRules:
 
     def _access(self, gate: RuledGate, person: Person, involved: Involved | None) -> GateAccess:
         why = self._refuse_role(gate, person) or ("" if involved is None else _refuse_part(gate, person, involved))
-        release = self._refuse_release(gate, person)
+        release, assign = self._refuse_release(gate, person), self._refuse_assignment(gate, person)
         if gate.claimed_by is None:
-            return GateAccess(why, why, release)
+            return GateAccess(why, why, release, assign)
         if person.is_same(gate.claimed_by, gate.claimed_by_id):
-            return GateAccess(why, "", release)
+            return GateAccess(why, "", release, assign)
         held = f"{gate.gate} is claimed by {gate.claimed_by}, and nobody else decides there until it is released"
-        return GateAccess(why or held, why or held, release)
+        return GateAccess(why or held, why or held, release, assign)
 
     def _refuse_role(self, gate: RuledGate, person: Person) -> str:
         audience = audience_of(gate.detail)
@@ -94,6 +107,12 @@ class GateRules:
         if self._has_any(person, (SUPERVISOR,)):
             return ""
         return f"only {gate.claimed_by} or a {SUPERVISOR} may release {gate.gate}, and {self._describe(person)}"
+
+    def _refuse_assignment(self, gate: RuledGate, person: Person) -> str:
+        """Who has a task may pass it on; a free one is given out by those who may decide there, or a supervisor."""
+        if gate.claimed_by is not None or self._has_any(person, (SUPERVISOR,)):
+            return self._refuse_release(gate, person)
+        return self._refuse_role(gate, person)
 
     def _has_any(self, person: Person, roles: tuple[str, ...]) -> bool:
         return person.has_any(roles) and not (person.roles is None and self._refuse_unknown)

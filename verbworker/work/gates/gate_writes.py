@@ -4,7 +4,8 @@ People act here and in the engine's task list. Both go through these writes, so 
 """
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from verbworker.contract.person import Person
 from verbworker.contract.text import require_name, require_text
 from verbworker.errors import InvocationInvalid, NotFound, RequestConflict, StoreConflict
 from verbworker.job.job import Job
+from verbworker.runbook.decision_form import read_inputs
 from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.gates import EarlierGate, GateStore, HumanGate
 from verbworker.stores.cases.runbook import Runbook
@@ -39,6 +41,7 @@ class DecisionInput:
     decision: str
     reason: str
     by: Person
+    inputs: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,13 @@ class GateWrites:
         await self._rules.require_decider_in(connection, gate, by)
         await self._claim(connection, gate, by)
 
+    async def assign_in(self, connection: Connection, gate: HumanGate, to: Person, by: Person) -> None:
+        """Give a gate to a person who may decide there; raises `NotAllowed` for either of the two."""
+        self._rules.require_assigner(gate, by)
+        await self._rules.require_decider_in(connection, gate, to)
+        had = {} if gate.claimed_by is None else {"had": gate.claimed_by}
+        await self._claim(connection, gate, to, assigned_by=by.name, **had)
+
     async def release_in(self, connection: Connection, gate: HumanGate, by: Person) -> None:
         """Clear the claim of a gate, if it has one; raises `NotAllowed`."""
         self._rules.require_releaser(gate, by)
@@ -111,26 +121,33 @@ class GateWrites:
         With `send_within` the caller informs the engine within that time, else a relay does.
         """
         await self._rules.require_decider_in(connection, gate, word.by)
+        inputs = read_inputs(gate.detail, word.decision, word.inputs)
         given = word.decision, word.reason, word.by.name
         kept = await self._gates.decide_in(
-            connection, gate.token_id, *given, send_within=send_within, person_id=word.by.person_id
+            connection,
+            *(gate.token_id, *given),
+            send_within=send_within,
+            person_id=word.by.person_id,
+            inputs=inputs,
         )
         if kept is None or not await self._gates.close_in(connection, gate.token_id, closed_as="decided"):
             raise RequestConflict(f"{gate.gate} was decided before")
-        detail = {"decision": word.decision, "reason": word.reason, **_who(word.by)}
+        detail: dict[str, object] = {"decision": word.decision, "reason": word.reason, **_who(word.by)}
+        if inputs:
+            detail["inputs"] = inputs
         await self._append(connection, gate, Kind.GATE_DECIDED, "decided", **detail)
         await self._append(connection, gate, Kind.RESUMED, "resumed", wait="human_gate")
 
-    async def _claim(self, connection: Connection, gate: HumanGate, by: Person) -> None:
+    async def _claim(self, connection: Connection, gate: HumanGate, by: Person, **more: str) -> None:
         at = await self._gates.claim_in(connection, gate.token_id, by.name, by.person_id)
-        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", **_who(by))
+        await self._append(connection, gate, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", **_who(by), **more)
 
     async def withdraw_in(self, connection: Connection, gate: HumanGate, *, is_recorded: bool) -> None:
         """Close a gate because the engine withdrew its task; with `is_recorded`, another event says why."""
         if await self._gates.close_in(connection, gate.token_id, closed_as="canceled") and not is_recorded:
             await self._append(connection, gate, Kind.GATE_GONE, "gone")
 
-    async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
+    async def _append(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: object) -> None:
         await self._runbook.append_in(
             connection,
             gate.entry_id,

@@ -6,7 +6,7 @@ task list, `canceling` closes the gate. The engine waits for each answer; `compl
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from verbworker.errors import (
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, TENANT_ID, Job
 from verbworker.job.outcome import NO_RESULT
-from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, REASON
+from verbworker.model.native_tasks import ASSIGNING, CANCELING, COMPLETING, CREATING, DECISION, INPUTS, REASON
 from verbworker.model.waits import due, ends
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import ParkedToken
@@ -99,7 +99,7 @@ class UserTaskJobs:
     def handlers(self) -> list[JobHandler]:
         """Return the handlers of all task listeners."""
         create = partial(self._listener_jobs.receive, act=self.open)
-        decision = (*_IDENTITY, DECISION, REASON)
+        decision = (*_IDENTITY, DECISION, REASON, INPUTS)
         return [
             ListenerKind(CREATING, create, variables=with_texts(self._registry)),
             ListenerKind(ASSIGNING, partial(self.serve, change=self.assign), variables=_IDENTITY),
@@ -317,6 +317,10 @@ def _word(job: Job, gate: HumanGate, person: Person | None) -> DecisionInput:
         raise InvocationInvalid(f"{gate.gate} needs a decision: set the variable {DECISION}{takes}")
     if not isinstance(reason, str | None):
         raise InvocationInvalid(f"the variable {REASON} must be text")
+    # Of a gate without inputs the variable is somebody else's, and stays local to the task.
+    inputs = job.variables.get(INPUTS) if gate.detail.get("inputs") else None
+    if not isinstance(inputs, Mapping | None):
+        raise InvocationInvalid(f"the variable {INPUTS} must be an object")
     if person is None:
         raise InvocationInvalid(f"assign {gate.gate} to a person first: the runbook records who decided")
-    return DecisionInput(decision, reason or "", person)
+    return DecisionInput(decision, reason or "", person, inputs or {})

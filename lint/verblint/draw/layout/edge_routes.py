@@ -55,6 +55,7 @@ class EdgeRouter:
         for columns in self._by_row.values():
             columns.sort()
         self._lines = Spans()
+        self._connected: set[tuple[int, int]] = set()
         self.tracks: list[Track] = []
 
     def route(self, source: int, target: int, *, is_lower: bool) -> Route:
@@ -64,7 +65,12 @@ class EdgeRouter:
         column, other = self._places[source][0], self._places[target][0]
         if source == target:
             return self._loop(source)
-        return self._forward(source, target) if other > column else self._backward(source, target)
+        if other <= column:
+            return self._backward(source, target)
+        if (source, target) in self._connected:
+            return self._beside(source, target)
+        self._connected.add((source, target))
+        return self._forward(source, target)
 
     def number_tracks(self) -> dict[tuple[bool, int], int]:
         """Give the tracks of each channel numbers without overlap, and return how many each channel has."""
@@ -144,6 +150,11 @@ class EdgeRouter:
         if source in self._crowded or target in self._crowded:
             return self._through_channels(source, target, row + 1)
         return Route("bottom", [self._level(row + 1, 2 * column + 1, 2 * other + 1), Middle(other)], "bottom")
+
+    def _beside(self, source: int, target: int) -> Route:
+        """Lead one more line between the same nodes, which has tracks of its own."""
+        row, below = self._places[source][1], self._places[target][1]
+        return self._around(source, target) if row == below else self._through_channels(source, target, below + 1)
 
     def _backward(self, source: int, target: int) -> Route:
         """Lead a line above all nodes between, straight up and down where the columns are free."""
