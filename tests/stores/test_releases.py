@@ -9,6 +9,7 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
 from verbworker.testing.memory import MemoryEngine
+from verbworker.work.upkeep import releases
 from verbworker.work.upkeep.releases import Release, Releases
 
 
@@ -84,7 +85,8 @@ async def test_a_release_as_new_has_the_key_of_the_next_generation(held: Held) -
     )
 
 
-async def test_an_engine_that_was_not_told_is_told_by_asking_again(held: Held) -> None:
+async def test_an_engine_that_was_not_told_is_told_by_asking_again(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "_INSIST_S", 0.0)
     held.engine.drop("release")
 
     missed = await held.releases.release(held.wanted(incident_key=99))
