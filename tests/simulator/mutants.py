@@ -116,6 +116,7 @@ MUTANTS = {
         1164,
         _replace(step_guard, "_check_late", wrong.refuses_nothing),
         _replace(StepGuard, "admit", wrong.admits_strangers),
+        _replace(InstanceIdentity, "_be_patient", wrong.refuses_nothing),  # the other wall: it is gone meanwhile
     ),
     "no adoption": _mutant(
         "issue 14, 6: an instance that comes again under another key stops for ever",
