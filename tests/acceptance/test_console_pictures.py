@@ -348,7 +348,12 @@ def test_a_living_case_is_followed_on_its_picture(browser: Browser, tmp_path_fac
         element = "#picture [data-element-id={}]"
         expect(page.locator(element.format("await_documents"))).to_have_class(re.compile("is-waiting"))
         page.locator("#picture-list summary").click()
+        # As a page is that was opened before the case was started, when there was no picture yet.
+        early = page.context.new_page()
+        early.goto(page.url)
+        early.locator("section[aria-labelledby=h-picture]").evaluate("section => section.remove()")
         living.send_papers(entry_id)
+        expect(early.locator(element.format("review"))).to_have_class(re.compile("is-waiting"))
         expect(page.locator(element.format("review"))).to_have_class(re.compile("is-waiting"))
         expect(page.locator(element.format("to_reviewing"))).to_have_class(re.compile("is-taken"))
         done = {id for id in ("create", "request", "receive", "screen", "assign") if _is_done(page, id)}

@@ -16,7 +16,7 @@
   // Whether a field in the region has the focus: replacing it would discard what was typed.
   function isInUse(region) {
     const at = document.activeElement;
-    if (at && region.contains(at) && !at.matches("a")) {
+    if (at && at !== document.body && region.contains(at) && !at.matches("a")) {
       return true;
     }
     const fields = [...region.querySelectorAll("input:not([type=hidden]), textarea")];
@@ -32,7 +32,16 @@
     }
   }
 
+  // A part that the page did not have when it was opened, such as the picture of a case that had not started.
+  function isLacking(page) {
+    return [...page.querySelectorAll("[data-live]")].some((fresh) => !document.getElementById(fresh.id));
+  }
+
   function show(page) {
+    if (isLacking(page) && !isInUse(document.body)) {
+      location.reload();
+      return;
+    }
     let isHeldBack = false;
     for (const region of document.querySelectorAll("[data-live]")) {
       const fresh = page.getElementById(region.id);
